@@ -1,0 +1,63 @@
+"""The Python interface: load a model, diagnose logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ddpclassify.diagnose import decide
+from ddpclassify.events import extract
+from ddpclassify.features import describe
+from ddpclassify.fold import fold
+from ddpclassify.model import answer, load
+from ddpclassify.model.answers import Parts
+from ddpclassify.ranks import attribute
+from ddpclassify.read import read
+from ddpclassify.types import Diagnosis, InputError
+
+_HERE = Path(__file__).parent
+_PLACES = (_HERE / "_models", _HERE.parent.parent / "models")  # in the wheel; in a checkout
+
+
+@dataclass(frozen=True)
+class Model:
+    """A loaded model: `card` tells its version, corpus and figures."""
+
+    parts: Parts
+    card: dict[str, Any]
+
+    def diagnose(self, log: str | Path | Iterable[str | bytes]) -> Diagnosis:
+        """Diagnose one job's log: a path (file, compressed file, folder of per-rank files), ``"-"``, or its lines.
+
+        Raises
+        ------
+        InputError : when the log can't be read
+        """
+        described = describe(fold(extract(attribute(read(log)))))
+        return decide(described, answer(described, self.parts), self.card)
+
+
+@cache
+def load_model(path: str | Path | None = None) -> Model:
+    """Load a model folder; without a path the one that comes with the package.
+
+    Raises
+    ------
+    InputError : missing or damaged, or of a newer format
+    """
+    if path is not None:
+        return Model(*load(Path(path)))
+    for place in _PLACES:
+        if (place / "default" / "card.json").is_file():
+            return Model(*load(place / "default"))
+    raise InputError(
+        "no model comes with this installation; train one with `ddpclassify train` and name it with --model"
+    )
+
+
+def diagnose(log: str | Path | Iterable[str | bytes]) -> Diagnosis:
+    """Diagnose one job's log with the model that comes with the package."""
+    return load_model().diagnose(log)

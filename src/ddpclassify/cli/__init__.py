@@ -1,0 +1,78 @@
+"""The command line: one module a command, imported when the command runs."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from ddpclassify import __version__
+
+# Sections of --help: command → what it does. The module of a command has its name.
+SECTIONS: dict[str, dict[str, str]] = {
+    "Diagnose": {
+        "predict": "Say what failed, which rank first, which line proves it, what to do.",
+        "categories": "Explain the categories of failure and what to do about each.",
+    },
+    "Learn and measure": {
+        "generate": "Make a labelled corpus of failing jobs, run here or rendered.",
+        "train": "Train a model on labelled corpora.",
+        "benchmark": "Measure the model beside the rule baselines.",
+    },
+}
+
+EXAMPLES = """\b
+Examples:
+  ddpclassify predict job.log
+  kubectl logs job-worker-0 | ddpclassify predict
+  ddpclassify predict --json logs/ | jq .culprit_ranks
+"""
+
+
+class Lazy(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for section in SECTIONS.values() for name in section]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = getattr(import_module(f"ddpclassify.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.list_commands(ctx), 1)
+            ctx.fail(f"no such command {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXAMPLES)
+@click.version_option(__version__, message="ddpclassify %(version)s")
+def cli() -> None:
+    """Read the log of a failed distributed PyTorch job and say what happened."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake never shows a traceback."""
+    from ddpclassify.types import InputError
+
+    try:
+        cli.main(prog_name="ddpclassify")
+    except InputError as error:
+        click.echo(f"ddpclassify: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)

@@ -1,0 +1,149 @@
+"""Find what happened: tracebacks, known statements, error lines, progress, ends."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from ddpclassify.events.statements import match
+from ddpclassify.events.tracebacks import Assembler, exception_line, is_header
+from ddpclassify.types import Attributed, Event, Events, Line
+
+__all__ = ["extract"]
+
+_STEP = re.compile(
+    r"(?i)\b(?:global[_ ]?step|step|steps|iter|iteration|it|batch|epoch)s?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"
+    r"|(?P<bar>\d{1,9})/\d{1,9} \["
+)
+_PROGRESS = re.compile(
+    r"(?i)\bloss\b|it/s|s/it|samples/s|img/s|images/sec|tok(?:ens)?/s|lr[ =:]|grad_norm|accuracy|\bacc\b|eta[ =:]|throughput"
+)
+_FINISHED = re.compile(
+    r"(?i)\btraining (?:is )?(?:complete|finished|done)|finished training|`Trainer\.fit` stopped|exits successfully"
+    r"|\btrain(?:ing)? completed|run (?:finished|completed)|all (?:ranks )?done\b|^done\.?$|job (?:finished|completed)"
+    r"|successfully completed|saved final (?:model|checkpoint)|End of (?:training|run)"
+)
+_CHECKPOINT = re.compile(
+    r"(?i)\b(?:sav(?:ed|ing)|wrote|writing)\b.{0,40}(?:checkpoint|ckpt|model|\.pt\b|\.pth\b|\.safetensors|state)"
+)
+_ALARM = re.compile(
+    r"(?i)\b(?:errors?|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable|refused|denied|not found|no such"
+    r"|invalid|abort(?:ed|ing)?|lost|kill(?:ed|ing)|corrupt\w*|exception|timed? ?out|timeout|unhealthy|unreachable"
+    r"|terminat\w+|cancel\w*|evict\w*|nan|inf|mismatch|missing|exceeded|insufficient|out of|not allowed|unsupported"
+    r"|panic|shut(?:ting)? ?down|not ready|exit(?:ed)? (?:code|status|with)|signal|oom\w*|limit|full|expired|forbidden"
+    r"|unauthori[sz]ed)\b"
+)
+_SECTION = re.compile(
+    r"^(?:-- )?Process (?P<a>\d+) terminated with the following error|\[Rank (?P<b>\d+) Error Snippet\]"
+    r"|-Begin global rank (?P<c>\d+) STD|^Process SpawnProcess-(?P<d>\d+):"
+)
+_INDENTED = re.compile(r"^\s{4,}\S")
+_CODE = re.compile(r"^\s+(?:raise|return|self\.|if|for|with|assert|[\w.]+\(|[\w., ]+ = )")
+
+
+def extract(log: Attributed) -> Events:
+    """Turn attributed lines into events.
+
+    Notes
+    -----
+    A line becomes at most one event. Lines inside tracebacks and known noise become none.
+    """
+    streams: dict[str, Assembler] = {}
+    events: list[Event] = []
+    progress: dict[int | None, tuple[int, int]] = {}
+    finished: list[Line] = []
+    checkpoints: list[Line] = []
+    last_progress = 0
+    for line, text in _unglued(log.lines):
+        stream = streams.setdefault(line.source, Assembler())
+        if (section := _SECTION.search(text)) is not None:
+            index = next(int(v) for v in section.groups() if v is not None)
+            stream.section_rank = index - 1 if section["d"] else index
+        consumed = stream.feed(line, text)
+        if stream.closed:
+            events += map(_named, stream.closed)
+            stream.closed.clear()
+        if consumed:
+            continue
+        event = _statement(line, text)
+        if event is not None:
+            if event.role == "noise":
+                continue
+            events.append(event)
+            if event.role != "info":
+                continue
+        if _PROGRESS.search(text) and (step := _STEP.search(text)) is not None:
+            progress[line.rank] = (int(step["step"] or step["bar"]), line.number)
+            last_progress = max(last_progress, line.number)
+        if _FINISHED.search(text):
+            finished.append(line)
+        elif _CHECKPOINT.search(text):
+            checkpoints.append(line)
+    for stream in streams.values():
+        events += map(_named, stream.end())
+    for event in events:
+        if event.kind == "traceback" and event.more and event.fields.get("statement") is None:
+            _named(event)
+    events.sort(key=lambda e: (e.line.file, e.line.number))
+    return Events(log, tuple(events), progress, last_progress, tuple(finished), tuple(checkpoints))
+
+
+def _unglued(lines: tuple[Line, ...]) -> Iterator[tuple[Line, str]]:
+    """Yield (line, text), with what unflushed progress bars and torn writes glued together taken apart."""
+    for line in lines:
+        text = line.text
+        if text.startswith("{") and '"py_callstack"' in text and (stack := _error_json(text)):
+            for part in stack.splitlines():
+                yield line, part
+            continue
+        at = text.find("Traceback (most recent call last):", 1)
+        if (
+            at > 0
+            and not text[:at].strip(" +|>│╭─").endswith(("Original", "Group"))
+            and is_header(text)
+            and text[:at].strip(" +|>│╭─")
+        ):
+            yield line, text[:at]
+            yield line, text[at:]
+            continue
+        yield line, text
+
+
+def _error_json(text: str) -> str:
+    """The call stack of torchrun's error file (``@record``)."""
+    try:
+        row = json.loads(text)
+    except ValueError:
+        return ""
+    message = row.get("message") if isinstance(row, dict) else None
+    extra = message.get("extraInfo") if isinstance(message, dict) else None
+    stack = extra.get("py_callstack") if isinstance(extra, dict) else None
+    return stack if isinstance(stack, str) else ""
+
+
+def _named(event: Event) -> Event:
+    """Give an exception the role and fields of the statement that its message is, if it is one."""
+    text = " ".join([event.exception + ": " + event.text, *(m.text for m in event.more)])[:4000]
+    found = match(text)
+    if found is not None and found[0].role != "noise":
+        event.role = found[0].role
+        event.fields = {k: v for k, v in found[1].groupdict().items() if v is not None}
+        event.fields["statement"] = found[0].kind
+    return event
+
+
+def _statement(line: Line, text: str) -> Event | None:
+    found = match(text)
+    if found is not None:
+        row, groups = found
+        fields = {k: v for k, v in groups.groupdict().items() if v is not None}
+        return Event(row.kind, row.role, line, text.strip(), fields=fields, rank=line.rank)
+    if not text:
+        return None
+    if text[0] not in " \t" and (bare := exception_line(text)) is not None:
+        message = (bare["message"] or "").lstrip(": ")
+        return Event("exception", "", line, message, exception=bare["type"], rank=line.rank)
+    if _ALARM.search(text) and not (_INDENTED.match(text) and _CODE.match(text)):
+        return Event("error_line", "", line, text.strip(), rank=line.rank)
+    return None

@@ -1,0 +1,28 @@
+"""Features of a folded log: words and place of each failure, and the job seen rank by rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ddpclassify.features.failures import Features, failure_features
+from ddpclassify.features.view import View, view
+from ddpclassify.features.words import words
+from ddpclassify.types import Folded
+
+__all__ = ["Described", "Features", "describe"]
+
+
+@dataclass(frozen=True)
+class Described:
+    """A log ready for the models: `tokens[i]` and `places[i]` describe `folded.failures[i]`."""
+
+    folded: Folded
+    view: View
+    tokens: tuple[list[str], ...]
+    places: tuple[Features, ...]
+
+
+def describe(folded: Folded) -> Described:
+    """Compute the features that do not depend on a model's answers."""
+    seen = view(folded)
+    return Described(folded, seen, tuple(words(f) for f in folded.failures), tuple(failure_features(folded, seen)))

@@ -1,0 +1,192 @@
+"""Who failed first: features of the log for its scope, and of each rank for being the culprit."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from ddpclassify.features.failures import Features
+from ddpclassify.features.view import View
+from ddpclassify.types import Failure, Folded
+
+_SAID = re.compile(r"(?i)\b(?:rank|ranks)[ :=\[#_]*(\d{1,6}(?:, ?\d{1,6})*)\b")
+_DEVICE = re.compile(r"(?:\bGPU |cuda:|\[GPU|device |device=|local_rank[=: ]+)(\d{1,3})\b")
+_PID = re.compile(r"(?i)(?:\bpid[ =:]+|process |Killed process )(\d{2,10})\b")
+_LAUNCHER_CATEGORIES = ("preempted", "rendezvous_error", "launch_config", "node_failure")
+_GROUPS = {
+    "collective_timeout": "waiting",
+    "rank_divergence": "waiting",
+    "network_error": "network",
+    "node_failure": "node",
+    "gpu_hardware": "device",
+    "cuda_oom": "device",
+    "cuda_error": "device",
+    "host_oom": "killed",
+    "native_crash": "killed",
+    "shm_exhausted": "killed",
+    "preempted": "outside",
+    "rendezvous_error": "outside",
+    "launch_config": "outside",
+    "no_failure": "healthy",
+}
+
+
+def group_of(category: str) -> str:
+    """Return the group of categories that share how their culprit shows."""
+    return _GROUPS.get(category, "own")
+
+
+def scope_features(folded: Folded, seen: View, cause: Failure | None, category: str, certainty: float) -> Features:
+    """Return the features by which the scope (ranks, all, launcher, unknown, none) is told."""
+    group = group_of(category)
+    facts = folded.events.log.facts
+    x: Features = {"bias": 1.0, f"category={category}": 1.0, f"group={group}": 1.0, "certainty": certainty}
+    world = seen.world
+    x["world unknown"] = float(not world)
+    x["world=1"] = float(world == 1)
+    x["world stated"] = float(seen.stated)
+    for name in facts.launchers:
+        x[f"launcher={name}"] = 1.0
+    x["ranks seen"] = float(bool(facts.ranks_seen))
+    x["several ranks seen"] = float(len(facts.ranks_seen) > 1)
+    x["exits"] = float(bool(seen.exits))
+    own_exits = {r for r, e in seen.exits.items() if e.code != -15}
+    x["one exit"] = float(len(own_exits) == 1)
+    x["several exits"] = float(len(own_exits) > 1)
+    x["victims terminated"] = float(seen.terminated > 0)
+    x["terminated and one exit"] = float(seen.terminated > 0 and len(own_exits) == 1)
+    if world > 1:
+        x["all exit"] = float(len(own_exits) >= world)
+        x["all wait"] = float(len(seen.waiting) >= world)
+        x["some wait"] = float(0 < len(seen.waiting) < world)
+        x["few silent"] = float(0 < len(seen.silent) <= max(1, world // 2))
+    x["waiters"] = float(bool(seen.waiting))
+    x["odd"] = float(bool(seen.odd))
+    x["behind"] = float(bool(seen.behind))
+    x["named"] = float(bool(seen.named))
+    if cause is not None:
+        event = cause.first
+        statement = event.fields.get("statement", cause.kind)
+        x[f"is={statement}"] = 1.0
+        x[f"kind={cause.kind}"] = 1.0
+        n, count = len(cause.ranks), cause.count
+        x["cause ranks=0"] = float(n == 0)
+        x["cause ranks=1"] = float(n == 1)
+        x["cause ranks>1"] = float(n > 1)
+        x["cause count=1"] = float(count == 1)
+        x["cause count=2"] = float(count == 2)
+        x["cause count>2"] = float(count > 2)
+        if world:
+            x["cause on all"] = float(n >= world)
+            x["cause count covers world"] = float(n < world <= count)
+            x["cause on few"] = float(0 < n <= world // 2)
+            x["cause on most"] = float(world // 2 < n < world)
+            x["cause count below world"] = float(n == 0 and count < world)
+        x["count covers exits"] = float(bool(own_exits) and count >= len(own_exits) > 1)
+        x["count below exits"] = float(count < len(own_exits))
+        x["launcher frames"] = float(
+            any("launch" in f.path or "distributed/run" in f.path or "elastic" in f.path for f in event.frames)
+        )
+        x["rank frames only"] = float(bool(event.frames) and any(f.user for f in event.frames))
+        x["said rank"] = float(bool(_SAID.search(event.text)))
+        x["after teardown"] = float(event.line.number > seen.teardown_line)
+        x["several hosts"] = float(len(facts.hosts) > 1 and len(cause.hosts) == 1)
+        x["source marked"] = float(event.rank is not None)
+    else:
+        x["no cause"] = 1.0
+    crossed = {f"{group}&{k}": v for k, v in x.items() if not k.startswith(("category=", "group=", "launcher="))}
+    for name in facts.launchers[:3]:
+        for k in ("cause ranks=0", "cause count=1", "one exit", "cause count>2", "several exits"):
+            if x.get(k):
+                crossed[f"launcher={name}&{k}"] = x[k]
+    return {k: v for k, v in {**x, **crossed}.items() if v}
+
+
+def rank_features(folded: Folded, seen: View, causes: list[Failure], category: str) -> dict[int, Features]:
+    """Return, for each known rank, the features by which it is told a culprit.
+
+    Parameters
+    ----------
+    causes : the failures that may be the cause, best first; the first gives most features
+    """
+    group = group_of(category)
+    facts = folded.events.log.facts
+    ranks = seen.ranks
+    cause = causes[0] if causes else None
+    named = Counter(seen.named)
+    devices: set[int] = set()
+    by_pid: set[int] = set()
+    hosts: set[int] = set()
+    if cause is not None:
+        any_host = {pid: rank for (_, pid), rank in facts.pid_ranks.items()}
+        for event in cause.events[:64]:
+            text = event.text + " ".join(m.text for m in event.more[:4])
+            for said in _SAID.findall(text[:2000]):
+                named.update(int(r) for r in re.findall(r"\d+", said))
+            devices.update(int(d) for d in _DEVICE.findall(text[:2000]))
+            by_pid.update(any_host[int(p)] for p in _PID.findall(text[:2000]) if int(p) in any_host)
+            for host, members in facts.hosts.items():
+                if host and (host == event.line.host or host in event.line.raw[:2000]) and len(facts.hosts) > 1:
+                    hosts |= members
+        hosts = set() if len(hosts) >= max(seen.world, 1) else hosts
+    silent, odd, behind = seen.silent, seen.odd, seen.behind
+    own_exits = {r: e for r, e in seen.exits.items() if e.code != -15}
+    signalled = {r for r, e in own_exits.items() if e.code < 0 and e.code != -6}
+    timed = (
+        {
+            r: min((e.line.time for e in cause.events if e.rank == r and e.line.time is not None), default=None)
+            for r in cause.ranks
+        }
+        if cause
+        else {}
+    )
+    earliest = min((t for t in timed.values() if t is not None), default=None)
+    world = seen.world or len(ranks)
+    out: dict[int, Features] = {}
+    for rank in ranks:
+        x: Features = {"bias": 1.0}
+        if cause is not None:
+            x["in cause"] = float(rank in cause.ranks)
+            x["alone in cause"] = float(cause.ranks == (rank,))
+            x["in cause of few"] = float(rank in cause.ranks and len(cause.ranks) <= world // 2)
+            x["in cause of most"] = float(rank in cause.ranks and len(cause.ranks) > world // 2)
+            x["not in cause of most"] = float(rank not in cause.ranks and len(cause.ranks) > world // 2)
+            x["first line"] = float(next((e.rank for e in cause.events if e.rank is not None), None) == rank)
+            x["first time"] = float(earliest is not None and timed.get(rank) == earliest)
+            x["cause unmarked"] = float(not cause.ranks)
+        x["in second cause"] = float(len(causes) > 1 and rank in causes[1].ranks)
+        x["named"] = float(rank in named)
+        x["named, not in cause"] = float(rank in named and cause is not None and rank not in cause.ranks)
+        x["alone named"] = float(set(named) == {rank})
+        x["device named"] = float(rank in devices and cause is not None and not cause.ranks)
+        x["pid named"] = float(rank in by_pid)
+        x["on its host"] = float(rank in hosts)
+        x["on its host, cause unmarked"] = float(rank in hosts and cause is not None and not cause.ranks)
+        x["has exit"] = float(rank in own_exits)
+        x["only exit"] = float(set(own_exits) == {rank})
+        x["root exit"] = float(rank in own_exits and own_exits[rank].root)
+        x["signalled"] = float(rank in signalled)
+        x["only signalled"] = float(signalled == {rank})
+        x["victim"] = float(rank in seen.exits and rank not in own_exits)
+        x["exit 1"] = float(rank in own_exits and own_exits[rank].code == 1)
+        x["no exit, others have"] = float(bool(own_exits) and rank not in own_exits)
+        x["exit, cause unmarked"] = float(cause is not None and not cause.ranks and rank in own_exits)
+        x["root exit, cause unmarked"] = float(
+            cause is not None and not cause.ranks and rank in own_exits and own_exits[rank].root
+        )
+        x["exit, cause unmarked, count matches"] = float(
+            cause is not None and not cause.ranks and rank in own_exits and cause.count == len(own_exits)
+        )
+        x["silent"] = float(rank in silent)
+        x["silent of few"] = float(rank in silent and len(silent) <= max(1, world // 4))
+        x["waiting"] = float(rank in seen.waiting)
+        x["odd"] = float(rank in odd)
+        x["behind"] = float(rank in behind)
+        x["behind, not waiting"] = float(rank in behind and rank not in seen.waiting)
+        x["rank 0"] = float(rank == 0)
+        x["never spoke"] = float(
+            bool(seen.spoke_last) and rank not in seen.spoke_last and len(seen.spoke_last) >= world // 2
+        )
+        x = {k: v for k, v in x.items() if v}
+        out[rank] = {**x, **{f"{group}&{k}": v for k, v in x.items()}}
+    return out

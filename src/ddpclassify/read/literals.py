@@ -1,0 +1,83 @@
+"""The literals that pick a line for a closer look.
+
+Guidelines: at most 64 rows, each of 3 bytes or more, none frequent in healthy lines: beyond that the scanner falls
+from gigabytes to some hundred megabytes a second. `keep` bounds how many lines of one shape (digits removed) are kept
+from the start of the log; as many again are kept from its end. Rows that name a rank or an end get a large bound, so
+that thousands of ranks are all heard; words of everyday logs get a small one.
+"""
+
+from __future__ import annotations
+
+MANY = 8192
+SOME = 1024
+FEW = 200
+
+LITERALS: tuple[tuple[bytes, int], ...] = (
+    (b"Traceback (most", MANY),
+    (b'File "', SOME),
+    (b"exitcode", MANY),
+    (b"atchdog", MANY),
+    (b"NCCL WARN", MANY),
+    (b"last enqueued", MANY),
+    (b" - Init ", MANY),
+    (b"SIG", MANY),
+    (b"OutOfMemory", MANY),
+    (b"ut of memory", MANY),
+    (b"imed out", MANY),
+    (b"Xid", SOME),
+    (b"NVRM", SOME),
+    (b"srun: ", SOME),
+    (b"slurmstepd", SOME),
+    (b"oom", SOME),
+    (b"world_size", SOME),
+    (b"GLOBAL_RANK", MANY),
+    (b"spawned with", MANY),
+    (b"Killed", SOME),
+    (b"killed", SOME),
+    (b"ignal", MANY),
+    (b"exit code", MANY),
+    (b"exit status", SOME),
+    (b"return code", SOME),
+    (b"Exited", SOME),
+    (b"terminat", SOME),
+    (b"core dumped", SOME),
+    (b"what():", SOME),
+    (b"Aborted", SOME),
+    (b"abort", SOME),
+    (b"CANCELLED", SOME),
+    (b"vict", FEW),  # evicted, Evicting
+    (b"reempt", FEW),
+    (b" lost", FEW),
+    (b"eartbeat", FEW),
+    (b"Interrupt", SOME),
+    (b"Rank ", SOME),
+    (b"ssertion", SOME),
+    (b"onnection", SOME),
+    (b"Broken pipe", SOME),
+    (b"No space left", SOME),
+    (b"us error", SOME),
+    (b"ismatch", SOME),
+    (b"No such file", FEW),
+    (b"denied", FEW),
+    (b"orrupt", FEW),
+    (b"Error", SOME),
+    (b"ERROR", FEW),
+    (b" error", FEW),
+    (b"xception", FEW),
+    (b"FATAL", FEW),
+    (b"atal", FEW),
+    (b"ailed", FEW),
+    (b"FAILED", FEW),
+    (b"usage: ", FEW),
+    (b"nable to", FEW),
+    (b"annot ", FEW),
+    (b"not found", FEW),
+    (b"NaN", FEW),
+    (b" nan", FEW),
+    (b"\xe2\x9d\xb1", FEW),  # ❱ marks the line in rich's traceback boxes
+    (b"unhealthy", FEW),
+    (b"KeyboardI", SOME),
+)
+
+if len(LITERALS) > 64 or any(len(word) < 3 for word, _ in LITERALS):
+    raise AssertionError("the scanner is fast only with at most 64 literals")

@@ -1,0 +1,254 @@
+"""Fit the five linear models with scikit-learn and export them as `Parts`.
+
+Later models see what they will see at prediction: answers of the earlier ones that were not trained on the same
+template. So each step's answers on the training corpus come from grouped cross-validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
+
+from ddpclassify.features import Features
+from ddpclassify.features.culprits import rank_features, scope_features
+from ddpclassify.model.answers import Parts, category_features, category_words, ranked_causes
+from ddpclassify.model.linear import Array, Part
+from ddpclassify.train.samples import Sample
+
+FOLDS = 5
+SEED = 20261201
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Hyper-parameters; chosen by grouped cross-validation (see the model card)."""
+
+    c_cause: float = 1.0
+    c_category: float = 4.0
+    c_scope: float = 0.3
+    c_rank: float = 0.3
+    min_df: int = 2
+    max_terms: int = 40_000
+
+
+def identity(words: list[str]) -> list[str]:
+    """Pass ready-made words through scikit-learn's vectoriser."""
+    return words
+
+
+@dataclass
+class Fitted:
+    """A fitted estimator with its vectorisers."""
+
+    words: TfidfVectorizer | None
+    names: DictVectorizer
+    model: LogisticRegression
+
+    def matrix(self, words: Sequence[list[str]], features: Sequence[Features]) -> Any:
+        named = self.names.transform(features)
+        return sparse.hstack([self.words.transform(words), named]).tocsr() if self.words is not None else named.tocsr()
+
+    def probabilities(self, words: Sequence[list[str]], features: Sequence[Features]) -> Array:
+        return np.asarray(self.model.predict_proba(self.matrix(words, features)))
+
+    def part(self, temperature: float = 1.0) -> Part:
+        terms = {str(t): int(i) for t, i in self.words.vocabulary_.items()} if self.words is not None else {}
+        terms = dict(sorted(terms.items(), key=lambda kv: kv[1]))
+        idf = np.asarray(self.words.idf_, np.float64) if self.words is not None else np.zeros(0)
+        names = {str(n): i for i, n in enumerate(self.names.get_feature_names_out())}
+        return Part(
+            terms,
+            names,
+            idf,
+            np.asarray(self.model.coef_, np.float32),
+            np.asarray(self.model.intercept_, np.float64),
+            tuple(map(str, self.model.classes_)),
+            temperature,
+        )
+
+
+def fit_one(
+    words: Sequence[list[str]] | None,
+    features: Sequence[Features],
+    y: Sequence[str],
+    weight: Sequence[float] | None,
+    c: float,
+    settings: Settings,
+) -> Fitted:
+    """Fit one logistic regression over words and named features."""
+    vectors = None
+    if words is not None:
+        vectors = TfidfVectorizer(
+            analyzer=identity,
+            sublinear_tf=True,
+            min_df=settings.min_df,
+            max_features=settings.max_terms,
+            dtype=np.float64,
+        )
+        vectors.fit(words)
+    names = DictVectorizer(dtype=np.float64)
+    names.fit(features)
+    fitted = Fitted(vectors, names, LogisticRegression(C=c, max_iter=400, random_state=SEED))
+    fitted.model.fit(fitted.matrix(words or (), features), list(y), sample_weight=weight)
+    # Stored as float32: round here, so that the file and the estimator give the same answers.
+    fitted.model.coef_ = fitted.model.coef_.astype(np.float32).astype(np.float64)
+    return fitted
+
+
+def out_of_fold(
+    words: Sequence[list[str]] | None,
+    features: Sequence[Features],
+    y: Sequence[str],
+    weight: Sequence[float] | None,
+    groups: Sequence[str],
+    c: float,
+    settings: Settings,
+) -> tuple[Array, list[str]]:
+    """Return probabilities for every row from models that saw no row of its group, and their classes."""
+    classes = sorted(set(y))
+    out = np.full((len(y), len(classes)), 1e-9)
+    folds = GroupKFold(n_splits=min(FOLDS, len(set(groups))))
+    for train, test in folds.split(np.zeros(len(y)), y, groups):
+        fitted = fit_one(
+            None if words is None else [words[i] for i in train],
+            [features[i] for i in train],
+            [y[i] for i in train],
+            None if weight is None else [weight[i] for i in train],
+            c,
+            settings,
+        )
+        columns = [classes.index(k) for k in fitted.model.classes_]
+        got = fitted.probabilities([] if words is None else [words[i] for i in test], [features[i] for i in test])
+        out[np.ix_(test, columns)] = got
+    return out, classes
+
+
+def temperature(probabilities: Array, y: Sequence[int]) -> float:
+    """Return the temperature that minimises the log loss of held-out probabilities (Guo et al., 2017)."""
+    logits = np.log(np.clip(probabilities, 1e-12, 1))
+    rows, best, value = np.arange(len(y)), 1.0, np.inf
+    for t in np.geomspace(0.25, 4, 81):
+        scaled = logits / t
+        loss = float(
+            np.mean(
+                np.log(np.exp(scaled - scaled.max(1, keepdims=True)).sum(1)) + scaled.max(1) - scaled[rows, list(y)]
+            )
+        )
+        if loss < value:
+            best, value = float(t), loss
+    return best
+
+
+@dataclass(frozen=True)
+class Training:
+    """The models, and what held-out folds say of them."""
+
+    parts: Parts
+    held_out: dict[str, Any]
+    threshold: float  # least probability of a named category
+
+
+def fit(
+    samples: Sequence[Sample], settings: Settings | None = None, weights: Sequence[float] | None = None
+) -> Training:
+    """Fit all five models.
+
+    Parameters
+    ----------
+    samples : labelled logs of at least two categories
+    weights : weight of each log (default 1 each)
+    """
+    settings = settings or Settings()
+    weight = list(weights or [1.0] * len(samples))
+    groups = [s.group for s in samples]
+
+    # 1. Which failure is the cause. Rows are failures; a log's rows share its weight.
+    owner = [i for i, s in enumerate(samples) for _ in s.described.folded.failures]
+    words = [w for s in samples for w in s.described.tokens]
+    places = [p for s in samples for p in s.described.places]
+    truth = ["yes" if c else "no" for s in samples for c in s.is_cause]
+    row_weight = [weight[i] * (2.0 if t == "yes" else 1.0) for i, t in zip(owner, truth, strict=True)]
+    row_groups = [groups[i] for i in owner]
+    held, _ = out_of_fold(words, places, truth, row_weight, row_groups, settings.c_cause, settings)
+    cause = fit_one(words, places, truth, row_weight, settings.c_cause, settings)
+    scores: list[list[float]] = [[] for _ in samples]
+    for i, p in zip(owner, held[:, -1], strict=True):
+        scores[i].append(float(p))
+
+    # 2. The category, and the reason inside it.
+    y = [s.label["category"] for s in samples]
+    log_words = [category_words(s.described, p) for s, p in zip(samples, scores, strict=True)]
+    log_features = [category_features(s.described, p) for s, p in zip(samples, scores, strict=True)]
+    probabilities, classes = out_of_fold(log_words, log_features, y, weight, groups, settings.c_category, settings)
+    t = temperature(probabilities, [classes.index(k) for k in y])
+    category = fit_one(log_words, log_features, y, weight, settings.c_category, settings)
+    reasons = [f"{s.label['category']}/{s.label.get('reason') or ''}".rstrip("/") for s in samples]
+    reason = fit_one(log_words, log_features, reasons, weight, settings.c_category, settings)
+
+    # 3. The culprit: the scope, and each rank where some ranks are it.
+    guess = [classes[int(j)] for j in probabilities.argmax(1)]
+    sure = probabilities.max(1)
+    with_scope = [i for i, s in enumerate(samples) if s.label.get("scope")]
+    scope_x = [
+        scope_features(
+            samples[i].described.folded,
+            samples[i].described.view,
+            next(iter(ranked_causes(samples[i].described, scores[i])), None),
+            guess[i],
+            float(sure[i]),
+        )
+        for i in with_scope
+    ]
+    scope_y = [samples[i].label["scope"] for i in with_scope]
+    scope_groups = [groups[i] for i in with_scope]
+    scope_held, scope_classes = out_of_fold(
+        None, scope_x, scope_y, [weight[i] for i in with_scope], scope_groups, settings.c_scope, settings
+    )
+    scope = fit_one(None, scope_x, scope_y, [weight[i] for i in with_scope], settings.c_scope, settings)
+    rank_x: list[Features] = []
+    rank_y: list[str] = []
+    rank_weight: list[float] = []
+    for i in with_scope:
+        s = samples[i]
+        if s.label["scope"] != "ranks":
+            continue
+        wanted = set(s.label.get("culprit_ranks") or ())
+        rows = rank_features(s.described.folded, s.described.view, ranked_causes(s.described, scores[i]), guess[i])
+        for r, x in rows.items():
+            rank_x.append(x)
+            rank_y.append("yes" if r in wanted else "no")
+            # a log of a thousand ranks counts as much as one of two
+            share = len(wanted & set(rows)) if r in wanted else len(set(rows) - wanted)
+            rank_weight.append(weight[i] / max(share, 1))
+    rank = fit_one(None, rank_x, rank_y, rank_weight, settings.c_rank, settings)
+    parts = Parts(cause.part(), category.part(t), reason.part(), scope.part(), rank.part())
+    held_out = {
+        "category_accuracy": float(np.mean([g == k for g, k in zip(guess, y, strict=True)])),
+        "scope_accuracy": float(
+            np.mean([scope_classes[int(j)] == k for j, k in zip(scope_held.argmax(1), scope_y, strict=True)])
+        ),
+        "cause_first": float(
+            np.mean([s.is_cause[int(np.argmax(p))] for s, p in zip(samples, scores, strict=True) if any(s.is_cause)])
+        ),
+        "evidence_found": float(
+            np.mean(
+                [
+                    any(s.is_cause)
+                    for s in samples
+                    if s.label.get("evidence_lines") and s.label["category"] != "no_failure"
+                ]
+            )
+        ),
+        "logs": len(samples),
+        "groups": len(set(groups)),
+        "temperature": t,
+    }
+    return Training(parts, held_out, threshold=0.25)
