@@ -123,6 +123,7 @@ class Event:
     fields: dict[str, str] = field(default_factory=dict)
     rank: int | None = None
     count: int = 1
+    attempt: int = 0  # of an elastic job: how often the workers had been restarted before
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ class Events:
     last_progress_line: int
     finished: tuple[Line, ...]  # end-of-training marks
     checkpoints: tuple[Line, ...]
+    attempt: int = 0  # the last attempt in which something went wrong
 
 
 @dataclass
@@ -155,6 +157,7 @@ class Failure:
     unattributed: int = 0
     first_time: float | None = None
     recovered: bool = False  # training went on after the last report
+    earlier: bool = False  # of an attempt before the last one that failed
     explanation: tuple[str, ...] = ()
 
     @property

@@ -55,13 +55,17 @@ def extract(log: Attributed) -> Events:
     finished: list[Line] = []
     checkpoints: list[Line] = []
     last_progress = 0
+    attempt = 0
     for line, text in _unglued(log.lines):
         stream = streams.setdefault(line.source, Assembler())
         if (section := _SECTION.search(text)) is not None:
             index = next(int(v) for v in section.groups() if v is not None)
             stream.section_rank = index - 1 if section["d"] else index
+        attempt = max(attempt, log.files[line.file].attempt or 0)
         consumed = stream.feed(line, text)
         if stream.closed:
+            for closed in stream.closed:
+                closed.attempt = log.files[line.file].attempt or attempt
             events += map(_named, stream.closed)
             stream.closed.clear()
         if consumed:
@@ -70,6 +74,10 @@ def extract(log: Attributed) -> Events:
         if event is not None:
             if event.role == "noise":
                 continue
+            if event.role in ("cause", "teardown"):
+                stream.interrupt(line)
+            attempt += event.kind == "restart"
+            event.attempt = log.files[line.file].attempt or attempt
             events.append(event)
             if event.role != "info":
                 continue
@@ -86,7 +94,8 @@ def extract(log: Attributed) -> Events:
         if event.kind == "traceback" and event.more and event.fields.get("statement") is None:
             _named(event)
     events.sort(key=lambda e: (e.line.file, e.line.number))
-    return Events(log, tuple(events), progress, last_progress, tuple(finished), tuple(checkpoints))
+    failed = max((e.attempt for e in events if e.role not in ("info", "teardown")), default=0)
+    return Events(log, tuple(events), progress, last_progress, tuple(finished), tuple(checkpoints), failed)
 
 
 def _unglued(lines: tuple[Line, ...]) -> Iterator[tuple[Line, str]]:

@@ -81,6 +81,7 @@ STATEMENTS: tuple[Statement, ...] = tuple(
         ("heartbeat_stuck", "echo", "eartbeat monitor timed out", r"Heartbeat monitor timed out", "Heartbeat monitor timed out! Process will be terminated"),
         ("flight_recorder", "echo", "should dump", r'"should dump" flag', 'Failed to check the "should dump" flag on TCPStore'),
         ("monitored_barrier", "cause", "failed to pass monitoredBarrier", r"Ranks? (?P<ranks>\d+(?:, ?\d+)*) failed to pass monitoredBarrier", "[Rank 0]: Rank 5 failed to pass monitoredBarrier in 2000 ms"),
+        ("missing_ranks", "cause", "all", r"^\[?(?:all\w+|broadcast)[\w./-]*: (?P<ranks>\d+(?:, ?\d+)*)\]?$", "[allreduce.encoder.layer.bias: 8, 9, 10, 11]"),
         ("barrier_echo", "echo", "successfully reached monitoredBarrier", r"successfully reached monitoredBarrier", "Rank 2 successfully reached monitoredBarrier, but received errors"),
         ("barrier_timeout", "cause", "timed out in monitoredBarrier", r"Rank (?P<grank>\d+) timed out in monitoredBarrier", "Rank 0 timed out in monitoredBarrier after 30000 ms."),
         ("fingerprint", "cause", "mismatch between collectives", r"Detected mismatch between collectives on ranks\. Rank (?P<a>\d+) is running collective: CollectiveFingerPrint\((?P<fa>.*?)\), but Rank (?P<b>\d+) is running collective: CollectiveFingerPrint\((?P<fb>.*?)\)(?:\.|$)", "Detected mismatch between collectives on ranks. Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=2, OpType=ALLREDUCE, TensorShape=[1]), but Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=2OpType=BARRIER)."),
@@ -170,6 +171,7 @@ STATEMENTS: tuple[Statement, ...] = tuple(
         ("no_command", "cause", "command not found", r"command not found", "bash: torchrun: command not found"),
         ("ninja", "cause", "ninja", r"ninja: (?:build stopped|error)", "ninja: build stopped: subcommand failed."),
         ("build_failed", "cause", "FAILED: ", r"^FAILED: ", "FAILED: custom_cuda_kernel.cuda.o"),
+        ("compiler", "cause", "nvcc fatal", r"nvcc fatal", "nvcc fatal   : Unsupported gpu architecture 'compute_90'"),
         ("compiler", "cause", "error", r"\bnvcc fatal|: (?:fatal )?error: |^error: command|collect2: error|\bld: ", "a.cu:3:10: fatal error: Python.h: No such file or directory"),
         ("nan", "cause", "", r"(?i)\b(?:loss|grad\w*|norm)\b[^\n]{0,40}?\b(?:is |=|:|became |to )?\s*(?:nan|inf)\b|\bnan (?:loss|detected|grad)|non-?finite", "step 10: loss is nan, stopping"),
     )

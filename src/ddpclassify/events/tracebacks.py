@@ -197,6 +197,12 @@ class Assembler:
             self.last.more = (*self.last.more, line)
         return False
 
+    def interrupt(self, line: Line) -> None:
+        """Take back a line that turned out to be a statement of its own, and end the message before it."""
+        if self.last is not None and self.last.more and self.last.more[-1] is line:
+            self.last.more = self.last.more[:-1]
+            self.more = 0
+
     def end(self) -> list[Event]:
         """Return tracebacks that the log cuts off, as events without an exception type."""
         cut = [o for o in self.open if o.frames]

@@ -12,7 +12,11 @@ from ddpclassify.types import Failure, Folded
 _SAID = re.compile(r"(?i)\b(?:rank|ranks)[ :=\[#_]*(\d{1,6}(?:, ?\d{1,6})*)\b")
 _DEVICE = re.compile(r"(?:\bGPU |cuda:|\[GPU|device |device=|local_rank[=: ]+)(\d{1,3})\b")
 _PID = re.compile(r"(?i)(?:\bpid[ =:]+|process |Killed process )(\d{2,10})\b")
-_LAUNCHER_CATEGORIES = ("preempted", "rendezvous_error", "launch_config", "node_failure")
+# Code that by custom runs on rank 0 alone: trackers, logging of metrics, saving.
+_RANK_ZERO = re.compile(
+    r"(?i)rank_?zero|is_main_process|is_global_zero|master_only|main_process_first|rank0|mlflow|wandb|tensorboard|comet"
+    r"|neptune|clearml|log_metric|log_hyperparams|save_checkpoint|save_model|push_to_hub"
+)
 _GROUPS = {
     "collective_timeout": "waiting",
     "rank_divergence": "waiting",
@@ -53,6 +57,7 @@ def scope_features(folded: Folded, seen: View, cause: Failure | None, category: 
     own_exits = {r for r, e in seen.exits.items() if e.code != -15}
     x["one exit"] = float(len(own_exits) == 1)
     x["several exits"] = float(len(own_exits) > 1)
+    x["several exits, no survivor"] = float(len(own_exits) > 1 and not seen.terminated)
     x["victims terminated"] = float(seen.terminated > 0)
     x["terminated and one exit"] = float(seen.terminated > 0 and len(own_exits) == 1)
     if world > 1:
@@ -84,6 +89,9 @@ def scope_features(folded: Folded, seen: View, cause: Failure | None, category: 
             x["cause count below world"] = float(n == 0 and count < world)
         x["count covers exits"] = float(bool(own_exits) and count >= len(own_exits) > 1)
         x["count below exits"] = float(count < len(own_exits))
+        x["rank 0's code"] = float(
+            count == 1 and any(_RANK_ZERO.search(f.function) or _RANK_ZERO.search(f.path) for f in event.frames)
+        )
         x["launcher frames"] = float(
             any("launch" in f.path or "distributed/run" in f.path or "elastic" in f.path for f in event.frames)
         )
@@ -129,6 +137,11 @@ def rank_features(folded: Folded, seen: View, causes: list[Failure], category: s
                 if host and (host == event.line.host or host in event.line.raw[:2000]) and len(facts.hosts) > 1:
                     hosts |= members
         hosts = set() if len(hosts) >= max(seen.world, 1) else hosts
+    rank_zero = (
+        cause is not None
+        and cause.count == 1
+        and any(_RANK_ZERO.search(f.function) or _RANK_ZERO.search(f.path) for f in cause.first.frames)
+    )
     silent, odd, behind = seen.silent, seen.odd, seen.behind
     own_exits = {r: e for r, e in seen.exits.items() if e.code != -15}
     signalled = {r for r, e in own_exits.items() if e.code < 0 and e.code != -6}
@@ -184,6 +197,8 @@ def rank_features(folded: Folded, seen: View, causes: list[Failure], category: s
         x["behind"] = float(rank in behind)
         x["behind, not waiting"] = float(rank in behind and rank not in seen.waiting)
         x["rank 0"] = float(rank == 0)
+        x["rank 0's code"] = float(rank == 0 and rank_zero)
+        x["rank 0's code, cause unmarked"] = float(rank == 0 and rank_zero and cause is not None and not cause.ranks)
         x["never spoke"] = float(
             bool(seen.spoke_last) and rank not in seen.spoke_last and len(seen.spoke_last) >= world // 2
         )

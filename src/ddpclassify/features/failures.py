@@ -50,6 +50,7 @@ def failure_features(folded: Folded, seen: View) -> list[Features]:
         x["after teardown"] = float(line > seen.teardown_line)
         x[f"role={role}&after teardown={line > seen.teardown_line}"] = 1.0
         x["recovered"] = float(failure.recovered)
+        x["earlier attempt"] = float(failure.earlier)
         x[f"kind={failure.kind}&recovered={failure.recovered}"] = 1.0
         x["log count"] = math.log1p(failure.count)
         x["ranks known"] = float(bool(failure.ranks))
@@ -89,7 +90,7 @@ def failure_features(folded: Folded, seen: View) -> list[Features]:
         x["first own"] = float(bool(own) and failure is own[0])
         x[f"role={role}&first own"] = x["first own"]
         out.append({k: v for k, v in x.items() if v})
-        if failure in own and not failure.recovered:
+        if failure in own and not failure.recovered and not failure.earlier:
             before_own += 1
             before_cause += role == "cause"
     return out

@@ -124,10 +124,14 @@ def view(folded: Folded) -> View:
     root = False
     in_table = False
     pids: set[str] = set()
+    agents = bool({"torchrun", "accelerate", "deepspeed", "ray", "legacy"} & set(log.facts.launchers))
     local_ids: set[int] = set()
     for event in folded.events.events:
         f, kind, line = event.fields, event.fields.get("statement", event.kind), event.line
         rank = event.rank
+        out.attempts += kind == "restart"
+        if event.attempt < folded.events.attempt:
+            continue
         if event.role == "teardown":
             out.teardown_line = min(out.teardown_line, line.number)
         if kind == "table_root":
@@ -150,8 +154,6 @@ def view(folded: Folded) -> View:
         elif kind in ("sigterm_sent", "killing_subprocess"):
             pids.add(f["pid"])
             out.terminated += 1
-        elif kind == "restart":
-            out.attempts += 1
         elif kind == "watchdog_timeout":
             waiter = _global(event)
             if waiter is not None:
@@ -169,7 +171,7 @@ def view(folded: Folded) -> View:
                 out.waiting.setdefault(waiter, (kind, "", "", ""))
             if kind == "store_get":
                 out.named[int(f["from"])] += 1
-        elif kind in ("monitored_barrier", "desync_report"):
+        elif kind in ("monitored_barrier", "desync_report", "missing_ranks"):
             for named in re.findall(r"\d+", f.get("ranks", "")):
                 out.named[int(named)] += 1
         elif kind in ("composer_exit", "mpi_signal", "zombie_line", "mpi_first", "mpi_abort", "ray_worker"):
@@ -182,7 +184,7 @@ def view(folded: Folded) -> View:
         elif kind == "spawn_exit" and "spawn" in f:
             code = -_SIGNALS.get(f.get("signal", ""), -int(f.get("code") or 1))
             out.exits.setdefault(int(f["spawn"]), Exit(code, line.number, not out.exits))
-        elif kind == "srun_exit":
+        elif kind == "srun_exit" and not agents:  # under an agent a task is a node, not a rank
             code = next((c for word, c in _SRUN_HOW if word in f["how"]), _int(f["how"].rpartition(" ")[2]) or 1)
             for task in _spread(f["tasks"]):
                 out.exits.setdefault(task, Exit(code, line.number, not out.exits))

@@ -29,7 +29,9 @@ def fold(events: Events) -> Folded:
     for event in events.events:
         if event.kind in _SKIP:
             continue
+        earlier = event.attempt < events.attempt
         key, why = _key(event)
+        key = (*key, "earlier attempt" if earlier else "")
         failure = failures.get(key)
         if failure is None:
             if len(failures) >= _FAILURES:
@@ -43,6 +45,7 @@ def fold(events: Events) -> Folded:
                 skeleton=key[2],
                 location=location(event),
                 explanation=why,
+                earlier=earlier,
             )
         _add(failure, event)
     for failure in failures.values():

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from dataclasses import replace
 
 from ddpclassify.ranks.clock import Clock
-from ddpclassify.ranks.facts import collect
+from ddpclassify.ranks.facts import attend, collect
 from ddpclassify.ranks.forms import FORMS, Form, by_start, kind_of
 from ddpclassify.types import Attributed, Excerpt, Line, SourceFile
 
@@ -33,9 +32,8 @@ def attribute(excerpt: Excerpt) -> Attributed:
     ]
     facts = collect(lines)
     _resolve(lines, excerpt.files)
-    facts = replace(collect(lines), pid_ranks=facts.pid_ranks)
     _resolve_pids(lines, facts.pid_ranks)
-    facts.ranks_seen = {line.rank for line in lines if line.rank is not None}
+    attend(facts, lines)
     return Attributed(excerpt.source, excerpt.files, tuple(lines), facts, excerpt.n_lines, excerpt.n_bytes)
 
 

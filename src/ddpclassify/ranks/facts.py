@@ -11,7 +11,9 @@ from ddpclassify.types import JobFacts, Line
 _SIZES: tuple[tuple[int, re.Pattern[str]], ...] = tuple(
     (weight, re.compile(pattern))
     for weight, pattern in (
-        (3, r"(?i)\bworld[_ ]?size['\"]?\s?[=:]?\s?(\d+)\b"),
+        (3, r"(?i)(?<!group_)(?<!local_)(?<!node_)\bworld(?:[_ ]?size)?['\"]?\s?[=:]\s?(\d+)\b"),
+        (3, r"(?i)\bworld[_ ]size (?:is |of )?(\d+)\b"),
+        (3, r"(?:global|role)_world_sizes=\[(\d+)"),
         (3, r"MEMBER: \d+/(\d+)"),
         (3, r"Starting with (\d+) processes"),
         (3, r"dist_world_size=(\d+)"),
@@ -24,6 +26,7 @@ _SIZES: tuple[tuple[int, re.Pattern[str]], ...] = tuple(
         (1, r"size: (\d+), global rank"),
     )
 )
+_WORTH = re.compile(r"[Rr]ank|RANK|size|world|WORLD|process|pid|PID|MEMBER")
 _PID_RANK = (
     re.compile(r"(?:ip=(?P<host>[\d.]+), )?pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+)"),
     re.compile(r"process (?P<pid>\d+) spawned with command: .*?--local_rank=(?P<local>\d+)"),
@@ -40,28 +43,30 @@ _HOST_RANKS = re.compile(r"'(?P<host>[\w.-]+)': \[(?P<ranks>[\d, ]+)\]")
 _NODE = re.compile(r"nnodes=(?P<nodes>\d+), num_local_procs=(?P<per>\d+), node_rank=(?P<node>\d+)")
 _RANK_ON_HOST = re.compile(r"(?i)\brank:? (?P<rank>\d+)(?:/\d+)? (?:on|@|host:?) (?P<host>[a-z][\w.-]+)")
 
-LAUNCHERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (name, re.compile(pattern))
-    for name, pattern in (
+# A launcher is recognised by any of its words.
+LAUNCHERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("legacy", ("torch/distributed/launch.py", "torch.distributed.launch ", "torch.distributed.launch:")),
+    (
+        "torchrun",
         (
-            "legacy",
-            r"torch/distributed/launch\.py|torch\.distributed\.launch|CalledProcessError: Command '\['.*--local[-_]rank=\d+",
+            "torch/distributed/run",
+            "torch.distributed.run",
+            "distributed/elastic",
+            "distributed.elastic",
+            "torchrun",
+            "ChildFailedError",
         ),
-        ("torchrun", r"torch[./]distributed[./](?:run|elastic|launcher)|torchrun|ChildFailedError"),
-        ("accelerate", r"accelerate[/ ](?:commands|launch)|accelerate launch"),
-        ("deepspeed", r"\[launch\.py:\d+|\[runner\.py:\d+|sigkill_handler|deepspeed\.launcher"),
-        (
-            "lightning",
-            r"GLOBAL_RANK: \d+, MEMBER|\[rank: \d+\] (?:Child process|Received SIGTERM)|distributed_backend=",
-        ),
-        ("srun", r"\bsrun: |slurmstepd"),
-        ("mpirun", r"\bmpirun\b|ORTE|prterun|PRTE|MPI_ABORT"),
-        ("ray", r"RayTrainWorker|ray\.exceptions|raylet|ray::|RayTaskError|WorkerDict pid="),
-        ("spawn", r"multiprocessing[./]spawn|-- Process \d+ terminated|SpawnProcess-\d+"),
-        ("pdsh", r"\bpdsh\b"),
-        ("composer", r"Global rank \d+ \(PID|crashed with exit code"),
-        ("k8s", r"\bkubelet\b|\[pod/|OOMKilled|PyTorchJob"),
-    )
+    ),
+    ("accelerate", ("accelerate/commands", "accelerate launch", "`accelerate")),
+    ("deepspeed", ("[launch.py:", "[runner.py:", "sigkill_handler", "deepspeed.launcher")),
+    ("lightning", ("GLOBAL_RANK: ", "Child process with PID", "Received SIGTERM: 15", "distributed_backend=")),
+    ("srun", ("srun: ", "slurmstepd")),
+    ("mpirun", ("mpirun", "ORTE", "prterun", "PRTE", "MPI_ABORT")),
+    ("ray", ("RayTrainWorker", "ray.exceptions", "raylet", "ray::", "RayTaskError", "WorkerDict pid=")),
+    ("spawn", ("multiprocessing/spawn", "multiprocessing.spawn", "SpawnProcess-")),
+    ("pdsh", ("pdsh",)),
+    ("composer", ("crashed with exit code", "lobal rank ")),
+    ("k8s", ("kubelet", "[pod/", "OOMKilled", "PyTorchJob")),
 )
 
 
@@ -69,17 +74,13 @@ def collect(lines: list[Line]) -> JobFacts:
     """Read the job's facts off its lines (prefixes already stripped)."""
     facts = JobFacts()
     sizes: Counter[tuple[int, int]] = Counter()
-    seen_launchers: dict[str, int] = {}
     hosts: dict[str, set[int]] = defaultdict(set)
     table: dict[str, int | str] = {}
     nodes: dict[int, str] = {}
     per_node = 0
     for line in lines:
         text = line.text
-        for name, pattern in LAUNCHERS:
-            if name not in seen_launchers and pattern.search(line.raw):
-                seen_launchers[name] = line.number
-        if "rank" in text or "RANK" in text or "size" in text or "process" in text or "pid" in text or "PID" in text:
+        if _WORTH.search(text):
             for weight, pattern in _SIZES:
                 if match := pattern.search(text):
                     size = int(match[1]) + ("connected peer ranks" in pattern.pattern)
@@ -97,15 +98,16 @@ def collect(lines: list[Line]) -> JobFacts:
                             hosts[got["host"]].add(int(rank))
             if match := _RANK_ON_HOST.search(text):
                 hosts[match["host"]].add(int(match["rank"]))
-        if match := _TABLE_HOST.search(text):
-            table["host"] = match["host"]
-        elif match := _TABLE_RANK.search(text):
-            table["rank"] = int(match["rank"])
-            if "host" in table:
-                hosts[str(table["host"])].add(int(match["rank"]))
-        elif (match := _TABLE_PID.search(text)) and "rank" in table:
-            facts.pid_ranks[line.host or "", int(match["pid"])] = int(table["rank"])
-        if match := _NODE.search(text):
+        if " : " in text:
+            if match := _TABLE_HOST.search(text):
+                table["host"] = match["host"]
+            elif match := _TABLE_RANK.search(text):
+                table["rank"] = int(match["rank"])
+                if "host" in table:
+                    hosts[str(table["host"])].add(int(match["rank"]))
+            elif (match := _TABLE_PID.search(text)) and "rank" in table:
+                facts.pid_ranks[line.host or "", int(match["pid"])] = int(table["rank"])
+        if "nnodes=" in text and (match := _NODE.search(text)):
             per_node = int(match["per"])
             if line.host:
                 nodes[int(match["node"])] = line.host
@@ -115,23 +117,35 @@ def collect(lines: list[Line]) -> JobFacts:
                 count = len(match["ranks"].split(","))
                 hosts[match["host"]].update(range(offset, offset + count))
                 offset += count
-        if line.rank is not None:
-            facts.ranks_seen.add(line.rank)
-            if line.host:
-                hosts[line.host].add(line.rank)
     for node, host in nodes.items():
         hosts[host].update(range(node * per_node, (node + 1) * per_node))
     facts.hosts = dict(hosts)
-    facts.launchers = tuple(sorted(seen_launchers, key=lambda n: seen_launchers[n]))
-    facts.world_size = _world_size(sizes, facts)
+    facts.launchers = _launchers(lines)
+    facts.world_size = _world_size(sizes)
     return facts
 
 
-def _world_size(sizes: Counter[tuple[int, int]], facts: JobFacts) -> int | None:
-    """The size that most lines state, of the most explicit kind; never below a rank that was seen."""
+def _launchers(lines: list[Line]) -> tuple[str, ...]:
+    """Return the launchers that the log shows, in the order of their first marks."""
+    text = "\n".join(line.raw for line in lines)
+    first = {name: min((at for w in words if (at := text.find(w)) >= 0), default=-1) for name, words in LAUNCHERS}
+    return tuple(sorted((name for name, at in first.items() if at >= 0), key=lambda name: first[name]))
+
+
+def attend(facts: JobFacts, lines: list[Line]) -> None:
+    """Add who was seen where, once the lines have their ranks; no world is smaller than its ranks."""
+    for rank, host in {(line.rank, line.host) for line in lines if line.rank is not None}:
+        if rank is not None:
+            facts.ranks_seen.add(rank)
+            if host:
+                facts.hosts.setdefault(host, set()).add(rank)
     least = max(facts.ranks_seen, default=-1) + 1
-    if sizes:
-        weight = max(w for w, _ in sizes)
-        size = max((n, count) for (w, count), n in sizes.items() if w == weight)[1]
-        return max(size, least)
-    return least or None
+    facts.world_size = max(facts.world_size or 0, least) or None
+
+
+def _world_size(sizes: Counter[tuple[int, int]]) -> int | None:
+    """Return the size that most lines state, of the most explicit kind."""
+    if not sizes:
+        return None
+    weight = max(w for w, _ in sizes)
+    return max((n, count) for (w, count), n in sizes.items() if w == weight)[1]

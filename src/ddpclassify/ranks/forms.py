@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ def kind_of(character: str) -> str:
     return "0" if character.isdigit() else character
 
 
+@cache
 def by_start() -> dict[str, tuple[Form, ...]]:
     """Return the forms that can begin with each character; letters fall back to the row of ``a``."""
     table: dict[str, list[Form]] = {}

@@ -1,0 +1,5 @@
+"""`python -m ddpclassify`."""
+
+from ddpclassify.cli import main
+
+main()

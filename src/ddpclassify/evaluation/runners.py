@@ -1,0 +1,98 @@
+"""Run the baselines and the model on a corpus."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ddpclassify.baselines import BASELINES
+from ddpclassify.evaluation.corpus import Labelled
+from ddpclassify.evaluation.prediction import NO_ANSWER, Prediction, from_answer, from_dict
+from ddpclassify.read.sources import list_files, read_chunks
+from ddpclassify.types import InputError, SourceFile
+
+__all__ = ["Run", "read_lines", "run_baseline", "run_model"]
+
+Tick = Callable[[str, int], None]  # told the tool and how many logs are done
+_FIELDS = ("category", "confidence", "candidates", "scope", "culprit_ranks", "evidence")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A tool's answers on a corpus; `seconds` is the time a log, None where another program gave the answers."""
+
+    predictions: list[Prediction]
+    seconds: float | None = None
+    unread: tuple[str, ...] = ()
+
+
+class Model(Protocol):
+    """What diagnoses one log; the answer has a diagnosis' attributes."""
+
+    def diagnose(self, path: Path) -> Any:
+        """Return the diagnosis of the log at `path`."""
+
+
+def read_lines(path: Path) -> tuple[list[str], list[tuple[str | None, int]]]:
+    """Return a log's lines and, for each, its file (None for a single file) and number.
+
+    A folder's files follow each other, the last attempt's only. The rank that a file's name states is put in front of
+    its lines as a launcher would: the baselines know no files.
+    """
+    found = list_files(path)
+    last = max((source.attempt or 0 for source, _ in found), default=0)
+    lines: list[str] = []
+    places: list[tuple[str | None, int]] = []
+    for source, file in found:
+        if source.attempt is not None and source.attempt != last:
+            continue
+        text = b"".join(read_chunks(file)).decode("utf-8", "replace")
+        own = text.removesuffix("\n").split("\n") if text else []
+        tag = _tag(source) if path.is_dir() else ""
+        lines += [tag + line for line in own]
+        places += [(source.name if path.is_dir() else None, number) for number in range(1, len(own) + 1)]
+    return lines, places
+
+
+def _tag(source: SourceFile) -> str:
+    if source.rank is not None:
+        return f"[rank{source.rank}]: "
+    return f"[default{source.local_rank}]:" if source.local_rank is not None else ""
+
+
+def run_baseline(name: str, corpus: Sequence[Labelled], tick: Tick) -> Run:
+    """Run the baseline `name` of `BASELINES`."""
+    predict = BASELINES[name]
+
+    def answer(path: Path) -> Prediction:
+        lines, places = read_lines(path)
+        return from_answer(predict(lines), places)
+
+    return _run(name, answer, corpus, tick)
+
+
+def run_model(model: Model, corpus: Sequence[Labelled], tick: Tick) -> Run:
+    """Run a model."""
+
+    def answer(path: Path) -> Prediction:
+        diagnosis = model.diagnose(path)
+        return from_dict({field: getattr(diagnosis, field, None) for field in _FIELDS})
+
+    return _run("model", answer, corpus, tick)
+
+
+def _run(name: str, answer: Callable[[Path], Prediction], corpus: Sequence[Labelled], tick: Tick) -> Run:
+    predictions: list[Prediction] = []
+    unread: list[str] = []
+    start = time.perf_counter()
+    for number, labelled in enumerate(corpus, 1):
+        try:
+            predictions.append(answer(labelled.path))
+        except InputError as error:  # a log that can't be read is a wrong answer, not the end of the run
+            predictions.append(NO_ANSWER)
+            unread.append(str(error))
+        tick(name, number)
+    return Run(predictions, (time.perf_counter() - start) / max(1, len(corpus)), tuple(unread))

@@ -1,0 +1,1 @@
+"""The stock of invented words, lines and styles that jobs draw from."""

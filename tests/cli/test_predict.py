@@ -1,0 +1,86 @@
+"""The installed command, as people and scripts use it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CASE = Path(__file__).parent.parent / "cases" / "oom-one-of-eight-then-watchdogs.log"
+FIELDS = {
+    "schema", "source", "lines", "bytes", "category", "confidence", "candidates", "reason", "origin", "retry", "scope",
+    "culprit_ranks", "culprit_confidence", "culprit_host", "world_size", "evidence", "failures", "advice", "model",
+}  # fmt: skip
+
+
+def run(*args: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-m", "ddpclassify", *args], input=data, capture_output=True, check=False)
+
+
+def test_json_is_one_object_a_log_in_order(tmp_path: Path) -> None:
+    missing = str(tmp_path / "nothing.log")
+    done = run("predict", "--json", str(CASE), missing, str(CASE))
+    first, second, third = map(json.loads, done.stdout.splitlines())
+    assert done.returncode == 1
+    assert set(first) >= FIELDS
+    assert (first["category"], first["culprit_ranks"], first["world_size"]) == ("cuda_oom", [5], 8)
+    assert first["evidence"][0]["line"] == 22
+    assert second["source"] == missing
+    assert "No such file" in second["error"]
+    assert first == third
+    assert b"Traceback" not in done.stderr
+
+
+def test_text_fits_a_terminal_and_reads_from_the_top() -> None:
+    done = run("predict", str(CASE))
+    lines = done.stdout.decode().splitlines()
+    assert done.returncode == 0
+    assert "cuda_oom" in lines[0]
+    assert max(map(len, lines)) <= max(80, len(lines[0]))
+    words = done.stdout.decode()
+    assert words.index("who") < words.index("proof") < words.index("then") < words.index("check") < words.index("do ")
+
+
+def test_standard_input() -> None:
+    done = run("predict", "--json", data=CASE.read_bytes())
+    assert json.loads(done.stdout)["category"] == "cuda_oom"
+
+
+def test_exit_code_for_scripts(tmp_path: Path) -> None:
+    healthy = tmp_path / "ok.log"
+    healthy.write_text("".join(f"epoch 0 step {i} loss {3 - i / 100:.3f}\n" for i in range(200)) + "Training complete\n")
+    assert run("predict", "--exit-code", str(CASE)).returncode == 10
+    assert run("predict", "--exit-code", str(healthy)).returncode == 0
+
+
+def test_wrong_usage_is_one_line() -> None:
+    done = run("predikt", str(CASE))
+    assert done.returncode == 2
+    assert b"did you mean 'predict'" in done.stderr
+
+
+def test_escapes_of_the_log_never_reach_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "evil.log"
+    path.write_bytes(b"\x1b]0;owned\x07Traceback (most recent call last):\n  File \"t.py\", line 1, in f\nValueError: \x1b[2J\xe2\x80\xaeboo\x9b31m\n")
+    assert not set(run("predict", str(path)).stdout) & {0x1B, 0x07, 0x9B}
+    assert "\u202e" not in run("predict", str(path)).stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("args", "absent"),
+    [
+        (["--help"], ["numpy", "sklearn", "scipy", "joblib"]),
+        (["--version"], ["numpy", "sklearn", "scipy", "joblib"]),
+        (["predict", str(CASE)], ["sklearn", "scipy", "joblib", "torch", "ddpclassify.generate", "ddpclassify.train"]),
+    ],
+)
+def test_start_up_imports_only_what_it_needs(args: list[str], absent: list[str]) -> None:
+    code = (
+        "import sys; sys.argv = ['ddpclassify'] + sys.argv[1:]\nfrom ddpclassify.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\nprint('\\n'.join(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, check=True)
+    assert not set(absent) & set(done.stderr.decode().split())
