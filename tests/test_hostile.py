@@ -44,7 +44,13 @@ def test_a_log_cut_at_any_line() -> None:
 
 def test_time_grows_with_the_lines_not_their_square() -> None:
     rng = random.Random(0)
-    base = ["Traceback (most recent call last):", '  File "t.py", line 1, in f', "[rank3]: step 5 loss 0.2", "KeyError: 'x'", "(" * 500]
+    base = [
+        "Traceback (most recent call last):",
+        '  File "t.py", line 1, in f',
+        "[rank3]: step 5 loss 0.2",
+        "KeyError: 'x'",
+        "(" * 500,
+    ]
 
     def seconds(n: int) -> float:
         lines = rng.choices(base, k=n)

@@ -51,7 +51,9 @@ def test_standard_input() -> None:
 
 def test_exit_code_for_scripts(tmp_path: Path) -> None:
     healthy = tmp_path / "ok.log"
-    healthy.write_text("".join(f"epoch 0 step {i} loss {3 - i / 100:.3f}\n" for i in range(200)) + "Training complete\n")
+    healthy.write_text(
+        "".join(f"epoch 0 step {i} loss {3 - i / 100:.3f}\n" for i in range(200)) + "Training complete\n"
+    )
     assert run("predict", "--exit-code", str(CASE)).returncode == 10
     assert run("predict", "--exit-code", str(healthy)).returncode == 0
 
@@ -64,7 +66,9 @@ def test_wrong_usage_is_one_line() -> None:
 
 def test_escapes_of_the_log_never_reach_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "evil.log"
-    path.write_bytes(b"\x1b]0;owned\x07Traceback (most recent call last):\n  File \"t.py\", line 1, in f\nValueError: \x1b[2J\xe2\x80\xaeboo\x9b31m\n")
+    path.write_bytes(
+        b'\x1b]0;owned\x07Traceback (most recent call last):\n  File "t.py", line 1, in f\nValueError: \x1b[2J\xe2\x80\xaeboo\x9b31m\n'
+    )
     assert not set(run("predict", str(path)).stdout) & {0x1B, 0x07, 0x9B}
     assert "\u202e" not in run("predict", str(path)).stdout.decode()
 

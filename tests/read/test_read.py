@@ -45,7 +45,8 @@ def test_zstd(tmp_path: Path) -> None:
 
 
 def test_standard_input() -> None:
-    code = "from ddpclassify.read import read; e = read('-'); print(e.n_lines, [x.number for x in e.lines if 'Value' in x.text])"
+    code = "from ddpclassify.read import read\ne = read('-')\n"
+    code += "print(e.n_lines, [x.number for x in e.lines if 'Value' in x.text])"
     out = subprocess.run([sys.executable, "-c", code], input=LOG, capture_output=True, check=True)
     assert out.stdout.decode().strip() == "10003 [5002]"
 

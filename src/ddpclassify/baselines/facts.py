@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from ddpclassify.baselines.writers import Line
 
 _WORLD = re.compile(
-    r"world[_ ]size[\x27\"]?\s*[=:]\s*(\d+)|nranks (\d+)|Starting with (\d+) processes|MEMBER: \d+/(\d+)"
+    r"(?<![A-Za-z_])world[_ ]size[\x27\"]?\s*[=:]\s*(\d+)|nranks (\d+)|Starting with (\d+) processes|MEMBER: \d+/(\d+)"
     r"|worker group of size (\d+)|options: size: (\d+)|num_processes[\x27\"]?[=: ]+(\d+)|\d+/(\d+) clients joined"
-    r"|(?:mpirun|mpiexec) .{0,40}-np? (\d+)|--ntasks[= ](\d+)",
+    r"|(?:mpirun|mpiexec) .{0,40}-np? (\d+)|--ntasks[= ](\d+)|global_world_sizes=\[(\d+)",
     re.I,
 )
 _NPROC = re.compile(r"--nproc[-_]per[-_]node[= ](\d+)")
@@ -32,8 +32,16 @@ _EXITS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )
 _SRUN = re.compile(r"srun: error: \S+: tasks? (?P<ranks>[\d,-]+): (?P<how>.+)")
+# Who has which process number: Ray Train, DeepSpeed's launcher, NCCL, the agent's table.
+_PID = re.compile(
+    r"pid=(?P<a>\d+)\) world_rank=(?P<b>\d+)"
+    r"|process (?P<c>\d+) spawned with command: .{0,400}--local[_-]rank=(?P<d>\d+)"
+    r"|^(?P<host>[\w.-]+):(?P<e>\d+):\d+ \[\d+\] NCCL INFO .{0,60}\brank (?P<f>\d+) nranks"
+)
+_HOST = re.compile(r"^(?:\[(?:pod/)?([\w.-]+?)(?:/\w+)?\] |([a-z][\w.-]*\d): )")
+_TABLE_HOST = re.compile(r"^\s*host *: (\S+)")
 _TABLE_RANK = re.compile(r"^\s*rank *: (\d+) \(local_rank: (\d+)\)")
-_TABLE_CODE = re.compile(r"^\s*exitcode *: (-?\d+)")
+_TABLE_CODE = re.compile(r"^\s*exitcode *: (-?\d+)(?: \(pid: (\d+)\))?")
 
 _RESTART = re.compile(
     r"will restart worker group|\[FailurePolicy\] RETRY|Restarting (?:the )?(?:worker group|training|job)"
@@ -63,8 +71,9 @@ MARKS: dict[str, re.Pattern[str]] = {
 }
 # A line without any of these words states none of the facts above.
 _ANY_FACT = re.compile(
-    r"(?i)rank|size|proc|node|ntasks|-np|exit|terminated|crashed|task|restart|retry|step|iter|batch|\d/\d|code|due to"
-    r"|signal|done|complete|finish|stopped|success|total|reached|sav|upload|fail|abort|core|publickey|worker|zero|forc|loss|/s"
+    r"(?i)rank|host|pid|size|proc|node|ntasks|-np|exit|terminated|crashed|task|restart|retry|step|iter|batch|\d/\d"
+    r"|code|due to|signal|done|complete|finish|stopped|success|total|reached|sav|upload|fail|abort|core|publickey"
+    r"|worker|zero|forc|loss|/s"
 )
 
 
@@ -98,38 +107,51 @@ class Facts:
     tasks: set[int] = field(default_factory=set)
     tasks_are_nodes: bool = False
     brackets: set[int] = field(default_factory=set)
+    pids: dict[int, int] = field(default_factory=dict)  # process → global rank
+    hosts: dict[str, set[int]] = field(default_factory=dict)  # host or pod → global ranks
     _table: tuple[int, int] | None = None
+    _table_host: str = ""
 
     @property
     def size(self) -> int | None:
         """World size as stated, from the launch command, or from the ranks that the log shows."""
-        if self.world:
-            return self.world
-        if self.nproc:
-            return self.nproc * self.nnodes
         seen = self.globals.copy()
+        stated = self.world or (self.nproc or 0) * self.nnodes
+        if stated and stated > max(seen, default=-1):
+            return stated
         if self.nnodes == 1:
             seen |= self.locals
         if not self.tasks_are_nodes:
             seen |= self.tasks
         return max(seen) + 1 if len(seen) > 1 else None
 
+    @property
+    def shows_others(self) -> bool:
+        """Whether any other rank than 0 is seen."""
+        reported = {rank for each in self.exits for rank in each.ranks}
+        return bool((self.globals | self.locals | self.tasks | reported | set(self.pids.values())) - {0})
+
     def resumed(self, line: int, logged: bool) -> bool:
         """Say whether training went on after a line: new steps, above those reached before it."""
         at = bisect_right(self.step_lines, line)
         before, after = self.steps[max(0, at - 50) : at], self.steps[at : at + 200]
         newer = sum(step > max(before, default=-1) for step in after)
-        return newer >= 1 if logged else bool(before) and newer >= 3
+        return newer >= 2 if logged else bool(before) and newer >= 3
 
     def read(self, line: Line) -> None:
         """Take what one line says."""
-        self._read_marks(line.marks)
+        self._read_marks(line)
         text, number = line.text, line.number
         if not _ANY_FACT.search(text):
             return
         if found := _WORLD.search(text):
             stated = int(found[found.lastindex or 0])
             self.world = max(self.world or 0, stated) if 0 < stated < 100_000 else self.world
+        if found := _PID.search(line.raw):
+            pid, rank = (int(found[x] or found[y] or found[z]) for x, y, z in ("ace", "bdf"))
+            self.pids.setdefault(pid, rank)
+            if found["host"]:
+                self.hosts.setdefault(found["host"], set()).add(rank)
         if found := _NPROC.search(text):
             self.nproc = int(found[1])
         if found := _NNODES.search(text):
@@ -149,9 +171,12 @@ class Facts:
             self.step_lines.append(number)
         self._read_exits(text, number)
 
-    def _read_marks(self, marks: dict[str, int]) -> None:
+    def _read_marks(self, line: Line) -> None:
+        marks = line.marks
         if not marks:
             return
+        if "global" in marks and (found := _HOST.match(line.raw)):
+            self.hosts.setdefault(found[1] or found[2], set()).add(marks["global"])
         kinds = {"global": self.globals, "mpi": self.globals, "local": self.locals, "task": self.tasks}
         for kind in kinds.keys() & marks.keys():
             kinds[kind].add(marks[kind])
@@ -163,11 +188,16 @@ class Facts:
             self.tasks_are_nodes = True
 
     def _read_exits(self, text: str, number: int) -> None:
+        if found := _TABLE_HOST.match(text):
+            self._table_host = found[1]
         if found := _TABLE_RANK.match(text):
             self._table = int(found[1]), int(found[2])
             self.local_to_global.setdefault(self._table[1], set()).add(self._table[0])
+            self.hosts.setdefault(self._table_host, set()).add(self._table[0])
         elif self._table and (found := _TABLE_CODE.match(text)):
             self.exits.append(Exit("table", (self._table[0],), found[1], number))
+            if found[2]:
+                self.pids[int(found[2])] = self._table[0]
             self._table = None
         if found := _SRUN.search(text):
             self.exits.append(Exit("srun", ranges(found["ranks"]), found["how"], number))

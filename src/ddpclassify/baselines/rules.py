@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ddpclassify.baselines import Answer
 from ddpclassify.baselines.blame import blame, rank_of
 from ddpclassify.baselines.facts import Facts
-from ddpclassify.baselines.table import ECHO, HARMLESS, Rule, decide
+from ddpclassify.baselines.table import ECHO, HARMLESS, SURVIVED, Rule, decide
 from ddpclassify.baselines.writers import Line, Writers
 
 __all__ = ["predict"]
@@ -22,7 +22,8 @@ MAX_EVIDENCE = 5
 SYMPTOM = 30  # from this level on a line may have a cause of its own
 STATUS = 40
 CHAINED = 16  # an outer exception of a chain stands this much lower than its own level
-CAUGHT = 25  # and one that a logger printed: the process may have gone on
+CAUGHT = 8  # and a traceback after a log line: the process may have gone on
+MILD = 25  # and a line that calls itself a warning
 # How often, by the author's guess, the category is right when a line of up to this level decided.
 _CONFIDENCE = ((10, 0.95), (15, 0.9), (22, 0.85), (29, 0.8), (34, 0.7), (45, 0.6), (99, 0.4))
 _MILD = re.compile(r"\b(?:WARN(?:ING)?|INFO|DEBUG|warning)\b(?<!NCCL WARN)")
@@ -81,7 +82,7 @@ def _read(lines: list[str]) -> tuple[list[Hit], list[Line], Facts]:
         for line in writers.read(number, raw):
             facts.read(line)
             rule = decide(line.text, line.frames, facts.marks)
-            if rule is None or rule.category == HARMLESS or _harmless(line.preface):
+            if rule is None or rule.category in (HARMLESS, SURVIVED) or _announced(line.preface):
                 continue
             if rule.category == ECHO:
                 echoes.append(line)
@@ -90,16 +91,16 @@ def _read(lines: list[str]) -> tuple[list[Hit], list[Line], Facts]:
     return hits, echoes, facts
 
 
-def _harmless(preface: str) -> bool:
+def _announced(preface: str) -> bool:
     """Say whether the line before a traceback announces that the process goes on."""
     rule = decide(preface) if preface else None
-    return rule is not None and rule.category == HARMLESS
+    return rule is not None and rule.category == SURVIVED
 
 
 def _level(rule: Rule, line: Line) -> int:
     """Return the level of a line in its context."""
-    caught = not rule.scope and (line.logged or bool(_MILD.search(line.text, 0, 120)))
-    return rule.level + (CHAINED if line.chained else 0) + (CAUGHT if caught else 0)
+    mild = not rule.scope and bool(_MILD.search(line.text, 0, 120))
+    return rule.level + CHAINED * line.chained + CAUGHT * line.logged + MILD * mild
 
 
 def _last_attempt(hits: list[Hit], facts: Facts) -> list[Hit]:
@@ -113,7 +114,7 @@ def _last_attempt(hits: list[Hit], facts: Facts) -> list[Hit]:
 def _survived(hit: Hit, facts: Facts) -> bool:
     if hit.level >= STATUS and not hit.line.logged:
         return False
-    if facts.done > hit.line.number and not facts.failed:
+    if hit.line.logged and facts.done > hit.line.number and not facts.failed:
         return True
     return facts.resumed(hit.line.number, hit.line.logged)
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ddpclassify.tables import read_toml
 
-HARMLESS, ECHO = "harmless", "echo"
+HARMLESS, SURVIVED, ECHO = "harmless", "survived", "echo"
 
 # A line without any of these words decides nothing; the tests hold every rule's example to it.
 _TRIGGER = re.compile(
@@ -44,7 +40,7 @@ class Rule:
 @lru_cache(maxsize=1)
 def rules() -> tuple[Rule, ...]:
     """Return the table in its order."""
-    rows = tomllib.loads((files(__package__) / "rules.toml").read_text("utf-8"))["rule"]
+    rows = read_toml(Path(__file__).with_name("rules.toml"))["rule"]
     return tuple(
         Rule(
             category=row["category"],

@@ -14,6 +14,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # Outermost forms of any launcher; tried in this order at the start of what remains, until none matches.
 _FORMS: tuple[tuple[str, str], ...] = (
     ("time", r"\[?\d{4}-\d\d-\d\d[T ][\d:]{8}(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?[ |]\s?(?:std(?:out|err) [FP] )?"),
+    ("syslog", r"\w{3} [ \d]\d [\d:]{8} [\w.-]+ \w+\[\d+\]: "),
     ("time", r"\w{3} \w{3} +\d+ [\d:]{8} \d{4}(?=\[)"),
     ("mpi", r"\[(?:prterun-[^\]@]+@)?\d+,(?:mpirank:)?(\d+)(?:,[^\]]*)?\]<std(?:out|err)>: ?"),
     ("global", r"\[rank(\d+)\]: ?"),
@@ -21,6 +22,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("inner", r"\[(?:Rank|RANK) (\d+)\]:? ?"),  # may be a rank inside a group
     ("local", r"\[rank: (\d+)\] ?"),
     ("local", r"\[[a-z_]{3,}(\d+)\]:"),
+    ("device", r"[\w.-]+:\d+:\d+ \[(\d+)\] "),
     ("ray", r"\((?:\w+ )?pid=(\d+)(?:, ip=[\d.]+)?\) "),
     ("tag", r"\((?:raylet|autoscaler|TrainController)[^)]{0,40}\) "),
     ("cpp", r"\[[FEWI](?:\d{3,4} [\d:.]+)? ?[\w./]+:\d+\] ?"),
@@ -28,7 +30,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("inner", r"\[PG (?:ID|GUID)? ?[^\]]{0,60}?Rank (\d+)\] ?"),
     ("task", r"\s{0,3}(\d{1,4}): "),
     ("bracket", r"\[(\d{1,4})\] "),
-    ("pod", r"\[?(?:pod/)?[a-z][a-z0-9-]*-\d+(?:/[a-z]+)?\]? (?:pytorch )?(?=[\[\w])"),
+    ("pod", r"\[pod/[^\]\s]{1,120}\] |[a-z][a-z0-9-]*-\d+ pytorch "),
     ("host", r"(?:[a-z][a-z0-9.-]*\d|[a-z][a-z0-9-]*-\d+)(?::| +\|) "),
 )
 _FORM = re.compile("|".join(f"(?P<{kind}_{i}>{form})" for i, (kind, form) in enumerate(_FORMS)))
@@ -42,7 +44,7 @@ _SECTION = re.compile(
 )
 _SECTION_END = re.compile(r"^-+End global rank|^={10,}|^\*{10,}")
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
-_LOGGED = re.compile(r"\b(?:ERROR|WARNING|WARN|CRITICAL|error|warning|INFO)\b|\b(?i:caught|failed|skipping)\b|Exception ignored|due to:")
+_LOGGED = re.compile(r"\b(?:ERROR|WARNING|WARN|CRITICAL|warning)\b|\b(?i:caught|failed)\b|due to:")
 
 
 @dataclass(slots=True)
@@ -50,6 +52,7 @@ class Line:
     """A line without its prefixes. `frames` is filled where the line closes a traceback."""
 
     number: int
+    raw: str
     text: str
     marks: dict[str, int]  # kind of prefix → its number
     stream: str
@@ -90,7 +93,7 @@ class Writers:
         text, marks, stream = peel(raw)
         self._follow_section(text, stream)
         inside = not marks and stream in self.section
-        line = Line(number, text, self.section[stream] if inside else marks, stream, in_section=inside)
+        line = Line(number, raw, text, self.section[stream] if inside else marks, stream, in_section=inside)
         self._follow_traceback(line)
         return line
 

@@ -10,7 +10,7 @@ import click
 
 
 @click.command(
-    epilog="A LOG is a file, a folder of per-rank files (one job), a .gz .bz2 .xz or .zst file, or - for standard input."
+    epilog="LOG is a file, a folder of per-rank files (one job), a .gz, .bz2, .xz or .zst file, or - for stdin."
 )
 @click.argument("logs", nargs=-1, metavar="[LOG]...")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a log, one a line.")

@@ -13,11 +13,12 @@ from ddpclassify.types import Attributed, Event, Events, Line
 __all__ = ["extract"]
 
 _STEP = re.compile(
-    r"(?i)\b(?:global[_ ]?step|step|steps|iter|iteration|it|batch|epoch)s?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"
+    r"(?i)\b(?:global[_ ]?step|steps?|iter|iteration|it|batch|epoch)s?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"
     r"|(?P<bar>\d{1,9})/\d{1,9} \["
 )
 _PROGRESS = re.compile(
-    r"(?i)\bloss\b|it/s|s/it|samples/s|img/s|images/sec|tok(?:ens)?/s|lr[ =:]|grad_norm|accuracy|\bacc\b|eta[ =:]|throughput"
+    r"(?i)\bloss\b|it/s|s/it|samples/s|img/s|images/sec|tok(?:ens)?/s|lr[ =:]"
+    r"|grad_norm|accuracy|\bacc\b|eta[ =:]|throughput"
 )
 _FINISHED = re.compile(
     r"(?i)\btraining (?:is )?(?:complete|finished|done)|finished training|`Trainer\.fit` stopped|exits successfully"

@@ -140,7 +140,7 @@ def _reason(part: Part, words: list[str], features: Features, category: str) -> 
     """The likeliest reason inside the category; classes of the reason model read ``category/reason``."""
     scores = part.scores(words, features)
     inside = [i for i, name in enumerate(part.classes) if name.startswith(category + "/")]
-    if not inside or len(part.classes) < 3:
+    if not inside:
         return None
     best = max(inside, key=lambda i: scores[i])
     return part.classes[best].partition("/")[2] if np.isfinite(scores[best]) else None

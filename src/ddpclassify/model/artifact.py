@@ -123,9 +123,10 @@ def _part(name: str, arrays: dict[str, Any]) -> Part:
         tuple(words["classes"]),
         float(arrays[f"{name}.temperature"].reshape(-1)[0]),
     )
-    outputs = 1 if len(part.classes) == 2 else len(part.classes)
+    outputs = part.coef.shape[0]
     if (
-        part.coef.shape != (outputs, len(part.terms) + len(part.names))
+        outputs not in (len(part.classes), len(part.classes) - 1 if len(part.classes) == 2 else -1)
+        or part.coef.shape != (outputs, len(part.terms) + len(part.names))
         or part.idf.shape != (len(part.terms),)
         or part.intercept.shape != (outputs,)
         or part.temperature <= 0

@@ -88,9 +88,10 @@ def _headline(d: Diagnosis) -> str:
 def _who(d: Diagnosis) -> str:
     of = f" of {d.world_size}" if d.world_size else ""
     host = f" on {_clean(d.culprit_host)}" if d.culprit_host else ""
+    who = "ranks" if len(d.culprit_ranks) > 1 else "rank"
     sure = f" ({d.culprit_confidence:.0%} sure)"
     return {
-        "ranks": f"rank{'s' if len(d.culprit_ranks) > 1 else ''} {ranges(d.culprit_ranks)}{of}{host} failed first{sure}",
+        "ranks": f"{who} {ranges(d.culprit_ranks)}{of}{host} failed first{sure}",
         "all": f"all ranks{of} failed the same way{sure}",
         "launcher": f"the launcher or something outside the workers{host}{sure}",
         "none": "nobody: no failure found",

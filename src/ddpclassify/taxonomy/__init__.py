@@ -7,14 +7,14 @@ parsed when its category is first asked for, so that a diagnosis pays for the on
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, cast
+
+from ddpclassify.tables import read_toml
 
 __all__ = [
     "ORIGINS",
@@ -218,7 +218,7 @@ def load(name: str) -> Category:
         path = _HERE / "categories" / f"{name}.toml"
     else:
         raise _unknown("category", name, _NAMES)
-    table = _Table(_parse(path), path.name)
+    table = _Table(read_toml(path), path.name)
     table.text("name")
     return _category(table, name)
 
@@ -281,7 +281,7 @@ def load_file(path: str | PathLike[str]) -> dict[str, Category]:
         If the file can't be read.
     """
     path = Path(path)
-    root = _Table(_parse(path), str(path))
+    root = _Table(read_toml(path), str(path))
     found = root.table("category")
     root.end()
     return {name: _category(found.table(name), name) for name in list(found.data)}
@@ -293,15 +293,6 @@ def _unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
 
     near = get_close_matches(name, list(known), n=1)
     return UnknownNameError(f"there is no {kind} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    # Part of Python since 3.11; tomli is the same code for 3.10.
-    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    try:
-        return cast("dict[str, Any]", toml.loads(path.read_text(encoding="utf-8")))
-    except ValueError as error:  # both a syntax error and a byte that is no UTF-8
-        raise ValueError(f"{path}: not a TOML file: {error}") from None
 
 
 def _category(table: _Table, name: str) -> Category:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
+from threadpoolctl import threadpool_limits
 
 from ddpclassify.features import Features
 from ddpclassify.features.culprits import rank_features, scope_features
@@ -116,7 +118,8 @@ def out_of_fold(
     classes = sorted(set(y))
     out = np.full((len(y), len(classes)), 1e-9)
     folds = GroupKFold(n_splits=min(FOLDS, len(set(groups))))
-    for train, test in folds.split(np.zeros(len(y)), y, groups):
+
+    def fold(train: Array, test: Array) -> tuple[Array, list[str], Array]:
         fitted = fit_one(
             None if words is None else [words[i] for i in train],
             [features[i] for i in train],
@@ -125,9 +128,12 @@ def out_of_fold(
             c,
             settings,
         )
-        columns = [classes.index(k) for k in fitted.model.classes_]
         got = fitted.probabilities([] if words is None else [words[i] for i in test], [features[i] for i in test])
-        out[np.ix_(test, columns)] = got
+        return test, list(fitted.model.classes_), got
+
+    splits = folds.split(np.zeros(len(y)), y, groups)
+    for test, names, got in Parallel(n_jobs=-1)(delayed(fold)(*split) for split in splits):
+        out[np.ix_(test, [classes.index(k) for k in names])] = got
     return out, classes
 
 
@@ -145,6 +151,55 @@ def temperature(probabilities: Array, y: Sequence[int]) -> float:
         if loss < value:
             best, value = float(t), loss
     return best
+
+
+def fit_reasons(
+    category: Fitted,
+    words: Sequence[list[str]],
+    features: Sequence[Features],
+    samples: Sequence[Sample],
+    weight: Sequence[float],
+    c: float,
+) -> Part:
+    """Fit one model a category for the reasons inside it, on the inputs of the category model, and stack them.
+
+    Scores are comparable inside a category only, and that is all that the answer compares.
+    """
+    rows: dict[str, list[int]] = {}
+    for i, s in enumerate(samples):
+        if s.label.get("reason"):
+            rows.setdefault(s.label["category"], []).append(i)
+    matrix = category.matrix(words, features)
+    names: list[str] = []
+    coef: list[Array] = []
+    intercept: list[float] = []
+    for name, members in sorted(rows.items()):
+        y = [str(samples[i].label["reason"]) for i in members]
+        classes = sorted(set(y))
+        weights, offsets = np.zeros((1, matrix.shape[1])), np.zeros(1)
+        if len(classes) > 1:
+            model = LogisticRegression(C=c, max_iter=400, random_state=SEED)
+            part = matrix[members]
+            used = np.unique(part.indices)  # a weight of an input that no row has would stay 0
+            model.fit(part[:, used], y, sample_weight=[weight[i] for i in members])
+            fitted, offsets = model.coef_, model.intercept_
+            if len(classes) == 2:
+                fitted, offsets = np.vstack([-fitted, fitted]), np.concatenate([-offsets, offsets])
+            weights = np.zeros((len(classes), matrix.shape[1]))
+            weights[:, used] = fitted
+        names += [f"{name}/{each}" for each in classes]
+        coef.append(weights)
+        intercept += [float(x) for x in offsets]
+    inputs = category.part()
+    stacked = np.vstack(coef) if coef else np.zeros((0, matrix.shape[1]))
+    return Part(
+        inputs.terms,
+        inputs.names,
+        inputs.idf,
+        stacked.astype(np.float32),
+        np.asarray(intercept, np.float64),
+        tuple(names),
+    )
 
 
 @dataclass(frozen=True)
@@ -166,8 +221,11 @@ def fit(
     samples : labelled logs of at least two categories
     weights : weight of each log (default 1 each)
     """
-    settings = settings or Settings()
-    weight = list(weights or [1.0] * len(samples))
+    with threadpool_limits(limits=1):  # the matrices are sparse: more threads only wait for each other
+        return _fit(samples, settings or Settings(), list(weights or [1.0] * len(samples)))
+
+
+def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> Training:
     groups = [s.group for s in samples]
 
     # 1. Which failure is the cause. Rows are failures; a log's rows share its weight.
@@ -190,8 +248,7 @@ def fit(
     probabilities, classes = out_of_fold(log_words, log_features, y, weight, groups, settings.c_category, settings)
     t = temperature(probabilities, [classes.index(k) for k in y])
     category = fit_one(log_words, log_features, y, weight, settings.c_category, settings)
-    reasons = [f"{s.label['category']}/{s.label.get('reason') or ''}".rstrip("/") for s in samples]
-    reason = fit_one(log_words, log_features, reasons, weight, settings.c_category, settings)
+    reason = fit_reasons(category, log_words, log_features, samples, weight, settings.c_category)
 
     # 3. The culprit: the scope, and each rank where some ranks are it.
     guess = [classes[int(j)] for j in probabilities.argmax(1)]
@@ -229,7 +286,7 @@ def fit(
             share = len(wanted & set(rows)) if r in wanted else len(set(rows) - wanted)
             rank_weight.append(weight[i] / max(share, 1))
     rank = fit_one(None, rank_x, rank_y, rank_weight, settings.c_rank, settings)
-    parts = Parts(cause.part(), category.part(t), reason.part(), scope.part(), rank.part())
+    parts = Parts(cause.part(), category.part(t), reason, scope.part(), rank.part())
     held_out = {
         "category_accuracy": float(np.mean([g == k for g, k in zip(guess, y, strict=True)])),
         "scope_accuracy": float(

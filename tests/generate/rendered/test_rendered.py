@@ -19,9 +19,9 @@ from ddpclassify.generate.rendered.framing.labels import who_failed
 from ddpclassify.generate.rendered.framing.rich import boxed
 from ddpclassify.generate.rendered.framing.srun import task_ranges
 from ddpclassify.generate.rendered.job import LAUNCHERS, draw_job, start_of
-from ddpclassify.generate.rendered.stock.words import Fill
 from ddpclassify.generate.rendered.render import Rendered, Template, render_log
 from ddpclassify.generate.rendered.script import Exit, Fault, Job, Say, Script
+from ddpclassify.generate.rendered.stock.words import Fill
 
 ROWS = Path(__file__).parent / "rows"
 MARK = "the_cause_itself"

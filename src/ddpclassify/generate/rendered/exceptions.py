@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ddpclassify.tables import read_toml
+
 from .job import weighted
-from .stock.tables import read_toml
-from .stock.words import Fill
 from .script import SYSTEM, Exit, Fault, Job, Say, Script
+from .stock.words import Fill
 
 Row = Mapping[str, Any]
 
@@ -258,7 +259,7 @@ class _Telling:
         return says
 
     def _final(self, exception: str, message: str, rank: int) -> str:
-        text = self.fill(message, rank)
+        exception, text = self.fill(exception, rank), self.fill(message, rank)
         return f"{exception}: {text}" if exception and text else exception or text
 
     def _evidence(self, first: int) -> tuple[int, ...]:

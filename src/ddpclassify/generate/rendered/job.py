@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from .stock.words import WORDS
 from .script import Job
+from .stock.words import WORDS
 
 LAUNCHERS: dict[str, float] = {
     "torchrun": 26, "legacy-launch": 8, "mp.spawn": 8, "accelerate": 9, "lightning": 8, "deepspeed": 8, "mpirun": 6,

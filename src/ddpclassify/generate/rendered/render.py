@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,9 @@ from .framing.damage import damaged
 from .framing.labels import who_failed
 from .framing.peers import unfold
 from .job import draw_job, start_of
+from .script import AGENT, Fault, Job, Say, Script
 from .stock.tables import LOOPS, Loop
 from .stock.words import Fill
-from .script import AGENT, Fault, Job, Say, Script
 
 MAX_BYTES = 300_000
 DAMAGE_RATE = 0.25
@@ -199,11 +200,11 @@ def alive(say: Say, script: Script) -> bool:
     return say.t < script.fails_at or script.category == "no_failure"
 
 
-def plan(count: int, seed: int, categories: Sequence[str] | None = None) -> list[str]:
+def plan(count: int, seed: int, categories: Sequence[str] | None = None, pattern: str = "*") -> list[str]:
     """Template of each log: categories in turn, within a category its templates in shuffled turn."""
     by_category: dict[str, list[str]] = {}
     for name, template in sorted(templates().items()):
-        if categories is None or template.category in categories:
+        if (categories is None or template.category in categories) and fnmatchcase(name, pattern):
             by_category.setdefault(template.category, []).append(name)
     rng = random.Random(f"plan-{seed}")
     for names in by_category.values():
@@ -224,7 +225,13 @@ def render_one(job: tuple[int, str], seed: int) -> Rendered | None:
 
 
 def render_corpus(
-    out: Path, count: int, seed: int, *, categories: Sequence[str] | None = None, workers: int = 1
+    out: Path,
+    count: int,
+    seed: int,
+    *,
+    categories: Sequence[str] | None = None,
+    pattern: str = "*",
+    workers: int = 1,
 ) -> None:
     """Render a labelled corpus of logs.
 
@@ -238,11 +245,13 @@ def render_corpus(
         The same seed gives the same bytes, whatever the number of workers.
     categories
         Restrict to these categories.
+    pattern
+        Restrict to templates whose name fits this shell pattern.
     workers
         Number of processes.
     """
     (out / "logs").mkdir(parents=True, exist_ok=True)
-    jobs = list(enumerate(plan(count, seed, categories)))
+    jobs = list(enumerate(plan(count, seed, categories, pattern)))
     work = partial(render_one, seed=seed)
     part = out / "labels.jsonl.part"
     with part.open("w", encoding="utf-8") as labels:

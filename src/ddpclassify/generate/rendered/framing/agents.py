@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ..stock.words import python_binary
 from ..script import Job, Say, Script
+from ..stock.words import python_binary
 from .base import NOTHING, Clock, Death, agent
 from .elastic import Elastic
 from .legacy import called_process_error

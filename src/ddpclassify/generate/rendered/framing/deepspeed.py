@@ -7,8 +7,8 @@ import json
 import random
 from collections.abc import Sequence
 
-from ..stock.words import python_binary
 from ..script import SYSTEM, Job, Say, Script
+from ..stock.words import python_binary
 from .base import NODE, NOTHING, Clock, Death, Launcher, agent, blamed
 
 

@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 
 from ..exceptions import Frame, traceback_text
-from ..stock.words import Fill, python_binary
 from ..script import Job, Say, Script
+from ..stock.words import Fill, python_binary
 from .base import LOCAL, NOTHING, RANK, SIGNALS, Clock, Death, Launcher, agent, blamed, first_by_node, told_by_code
 
 API = "torch.distributed.elastic.multiprocessing.api"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..exceptions import Frame, traceback_text
-from ..stock.words import Fill, node_ip
 from ..script import Job, Say, Script
+from ..stock.words import Fill, node_ip
 from .base import Clock, Death, Launcher
 from .nccl import group_prefix, nccl_error, taken_down, watchdog_origin, watchdog_says, work_text
 

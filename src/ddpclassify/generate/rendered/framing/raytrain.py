@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..stock.words import node_ip
 from ..script import Job, Say, Script
+from ..stock.words import node_ip
 from .base import NOTHING, Clock, Death, Launcher, Writer, agent, blamed, quote
 
 CYAN, GREEN, PLAIN = "\x1b[36m", "\x1b[32m", "\x1b[0m"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..exceptions import Frame, traceback_text
-from ..stock.words import Fill
 from ..script import Job, Say, Script
+from ..stock.words import Fill
 from .base import SIGNALS, Clock, Death, Launcher, Writer, agent, blamed, quote
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 from ..framing.base import Clock, Death
 from ..script import AGENT, Job, Say
-from .loops import running
-from .startup import early_says
 from ..stock.tables import CAUGHT, HARMLESS, LOOPS, PHRASES, Loop
 from ..stock.words import Fill
+from .loops import running
+from .startup import early_says
 
 
 def healthy_says(

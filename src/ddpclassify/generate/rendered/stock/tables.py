@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ddpclassify.tables import read_toml
+
 from ..script import Job
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 Version = tuple[int, int]
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Content of a TOML file."""
-    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def table(name: str) -> dict[str, Any]:

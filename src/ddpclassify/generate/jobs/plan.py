@@ -1,0 +1,205 @@
+"""What to run: jobs drawn from a seed, the same for the same seed."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib.util
+import random
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ddpclassify.generate.jobs.launchers import LAUNCHERS, Launcher
+from ddpclassify.tables import read_toml
+
+HERE = Path(__file__).parent
+WORKLOADS = tuple(sorted(p.stem for p in (HERE / "workloads").glob("*.py")))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A row of ``faults.toml``."""
+
+    id: str
+    category: str
+    reason: str
+    where: str
+    evidence: str
+    slot: str = ""
+    code: str = ""
+    workloads: tuple[str, ...] = ()
+    launchers: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    args: str = ""
+    act: str = ""
+    victims: str = "any"  # "zero", "not zero"
+    guard: bool = True  # put the code under a condition on the rank
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """One job: what runs, how, with which fault on which rank, and the names it appears under."""
+
+    number: int
+    fault: Fault
+    workload: str
+    launcher: Launcher
+    ranks: int
+    victim: int
+    seed: int
+    home: str
+    host: str
+    script: str
+    log: str
+    timeout: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.number:05d}"
+
+
+@cache
+def faults() -> tuple[Fault, ...]:
+    """Return the fault table."""
+    rows: list[dict[str, Any]] = read_toml(HERE / "faults.toml")["fault"]
+    return tuple(Fault(**_frozen(row)) for row in rows)
+
+
+def _frozen(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+
+
+def available(launcher: Launcher) -> bool:
+    """Whether the launcher's program is installed."""
+    return shutil.which(launcher.program) is not None or importlib.util.find_spec(launcher.program) is not None
+
+
+_HOMES = (
+    "/home/{u}/projects/{p}",
+    "/workspace/{p}",
+    "/data/{u}/{p}",
+    "/root/{p}",
+    "/mnt/nfs/{u}/code/{p}",
+    "/scratch/{u}/{p}",
+)
+_USERS = ("lena", "jzhao", "omar", "priya", "tkim", "sven", "mara", "dli", "yuki", "anton")
+_PROJECTS = (
+    "unet",
+    "tiny-lm",
+    "vit-small",
+    "asr-ctc",
+    "point-seg",
+    "reward-model",
+    "protein-lm",
+    "rec-tower",
+    "diffuser",
+    "detr-lite",
+)
+_HOSTS = ("gpu-node-{n}", "node{n}", "dgx{n:02d}", "compute-{n:03d}", "ip-10-0-3-{n}", "worker-{n}", "cn{n:04d}")
+_SCRIPTS = ("train.py", "main.py", "train_ddp.py", "run.py", "pretrain.py", "finetune.py", "launch_train.py")
+_SLOTS_WITHOUT_RANK = ("import", "args", "setup", "model", "forward", "dataset", "item", "label", "collate", "batch")
+_RANK_FROM_ENVIRONMENT = 'int(os.environ.get("RANK", 0))'
+# How a workload reports a step; `rank`, `step`, `loss` are in scope.
+LOGS = {
+    "print": "print(f'step {step} loss {loss.item():.4f}', flush=True)",
+    "rank": "print(f'[rank {rank}] step {step} loss {loss.item():.4f}', flush=True)",
+    "zero": "if rank == 0: print(f'[{time.strftime(\"%Y-%m-%d %H:%M:%S\")}] iter {step} loss={loss.item():.3f} lr=5.0e-02', flush=True)",
+    "json": "if rank == 0: print('{\"step\": %d, \"loss\": %.4f}' % (step, loss.item()), flush=True)",
+    "bar": "if rank == 0: print(f'\\r{step}/24 [00:{step:02d}<00:24, 9.1it/s, loss={loss.item():.3f}]', end='', flush=True)",
+    "buffered": "print('step', step, 'loss', loss.item())",
+    "silent": "pass",
+}  # fmt: skip
+
+
+def make_plan(
+    count: int,
+    seed: int,
+    fault_glob: str = "*",
+    launcher_glob: str = "*",
+    ranks: Sequence[int] = (2, 2, 3, 3, 4, 4, 6, 8),
+) -> list[JobPlan]:
+    """Draw `count` jobs, balanced over categories, then over their faults, then over launchers."""
+    rng = random.Random(seed)
+    chosen = [f for f in faults() if fnmatch.fnmatch(f.id, fault_glob)]
+    launchers = [x for x in LAUNCHERS.values() if available(x) and fnmatch.fnmatch(x.name, launcher_glob)]
+    by_category: dict[str, list[Fault]] = {}
+    for fault in chosen:
+        by_category.setdefault(fault.category, []).append(fault)
+    if not by_category or not launchers:
+        raise ValueError("no fault or no installed launcher fits")
+    queues = {category: rng.sample(rows, len(rows)) for category, rows in by_category.items()}
+    uses: dict[str, int] = {}
+    plan: list[JobPlan] = []
+    while len(plan) < count:
+        for category in rng.sample(sorted(queues), len(queues)):
+            if len(plan) >= count:
+                break
+            fault = queues[category].pop(0)
+            queues[category].append(fault)
+            fitting = [x for x in launchers if not fault.launchers or x.name in fault.launchers]
+            workloads = [
+                w for w in WORKLOADS if (not fault.workloads or w in fault.workloads) and _has_slot(w, fault.slot)
+            ]
+            if not fitting or not workloads:
+                continue
+            least = min(uses.get(x.name, 0) for x in fitting)
+            launcher = rng.choice([x for x in fitting if uses.get(x.name, 0) == least])
+            uses[launcher.name] = least + 1
+            plan.append(_job(rng, len(plan), fault, rng.choice(workloads), launcher, rng.choice(ranks)))
+    return plan
+
+
+def _job(rng: random.Random, number: int, fault: Fault, workload: str, launcher: Launcher, ranks: int) -> JobPlan:
+    victim = {"zero": 0, "not zero": rng.randrange(1, ranks)}.get(fault.victims, rng.randrange(ranks))
+    if fault.where == "zero":
+        victim = 0
+    home = rng.choice(_HOMES).format(u=rng.choice(_USERS), p=rng.choice(_PROJECTS))
+    return JobPlan(
+        number, fault, workload, launcher, ranks, victim, rng.randrange(1 << 30), home,
+        rng.choice(_HOSTS).format(n=rng.randrange(1, 99)), rng.choice(_SCRIPTS), rng.choice(sorted(LOGS)), rng.choice((6, 8, 10)),
+    )  # fmt: skip
+
+
+@cache
+def source(workload: str) -> str:
+    """Return a workload's text."""
+    return (HERE / "workloads" / f"{workload}.py").read_text("utf-8")
+
+
+def _has_slot(workload: str, slot: str) -> bool:
+    return not slot or f"# @{slot}\n" in source(workload)
+
+
+def script_of(job: JobPlan, values: dict[str, Any]) -> str:
+    """Return the job's script: the workload with the fault's code in its slot, and all other slots removed."""
+    out = []
+    for line in source(job.workload).splitlines():
+        slot = line.strip().removeprefix("# @")
+        if not line.strip().startswith("# @"):
+            out.append(line)
+        elif slot == "log":
+            out.append(_indented(LOGS[job.log], line))
+        elif slot == job.fault.slot:
+            out.append(_indented(_guarded(job.fault), line))
+    text = "\n".join(out) + "\n"
+    text = text.replace("timedelta(seconds=8)", f"timedelta(seconds={job.timeout})")
+    for key, value in {"V": job.victim, **values}.items():
+        text = text.replace(f"${key}", str(value))
+    return text
+
+
+def _guarded(fault: Fault) -> str:
+    """The fault's code, under a condition on the rank where only one rank has the fault."""
+    if fault.where not in ("one", "zero") or not fault.guard:
+        return fault.code
+    rank = _RANK_FROM_ENVIRONMENT if fault.slot in _SLOTS_WITHOUT_RANK else "rank"
+    return f"if {rank} == $V:\n" + _indented(fault.code, "    #")
+
+
+def _indented(code: str, line: str) -> str:
+    """`code` with the indentation of `line`."""
+    indent = line[: len(line) - len(line.lstrip())]
+    return "\n".join(indent + part for part in code.split("\n"))
