@@ -246,7 +246,7 @@ def test_any_text_gets_an_answer(lines: list[str]) -> None:
     ids=lambda line: line[:12],
 )
 def test_hostile_lines_take_no_time(line: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for baseline in BASELINES.values():
         baseline([line] * 3)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

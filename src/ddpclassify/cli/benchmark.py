@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ddpclassify.evaluation.corpus import Labelled
+    from ddpclassify.corpus import Labelled
     from ddpclassify.evaluation.runners import Run, Tick
 
 OURS = ("model", "rules", "guide")
@@ -31,7 +31,7 @@ def _named_file(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("corpus", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("corpus", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--predictions",
     metavar="[NAME=]FILE",
@@ -53,10 +53,11 @@ def benchmark(
 ) -> None:
     """Measure the model beside the rule baselines on labelled logs.
 
-    CORPUS is a folder with labels.jsonl, or with one subfolder a category. Prints how often category, culprit and
-    evidence are right, with 95 % intervals, then what is taken for what, then the same by category and launcher.
+    CORPUS is a folder with labels.jsonl, or with one subfolder a category, or such a folder as a tar file. Prints how
+    often category, culprit and evidence are right, with 95 % intervals, then what is taken for what, then the same by
+    category and launcher.
     """
-    from ddpclassify.evaluation.corpus import load_corpus
+    from ddpclassify.corpus import load_corpus
     from ddpclassify.evaluation.metrics import mark
     from ddpclassify.evaluation.prediction import read_answers
     from ddpclassify.evaluation.runners import Run

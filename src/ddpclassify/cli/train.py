@@ -14,7 +14,7 @@ import click
     nargs=-1,
     required=True,
     metavar="CORPUS...",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(exists=True, path_type=Path),
 )
 @click.option(
     "-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder for the model."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddpclassify.evaluation.corpus import Labelled, load_corpus
+from ddpclassify.corpus import Labelled, load_corpus
 from ddpclassify.evaluation.metrics import METRICS, Estimate, Marks, mark, mcnemar
 from ddpclassify.evaluation.prediction import Prediction
 

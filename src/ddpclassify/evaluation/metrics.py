@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ddpclassify.evaluation.corpus import Labelled
+from ddpclassify.corpus import Labelled
 from ddpclassify.evaluation.prediction import Prediction
 
 __all__ = ["CONFIDENT", "METRICS", "Estimate", "Marks", "confusions", "difference", "estimate", "mark", "mcnemar"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ddpclassify.baselines import BASELINES
-from ddpclassify.evaluation.corpus import Labelled
+from ddpclassify.corpus import Labelled
 from ddpclassify.evaluation.prediction import NO_ANSWER, Prediction, from_answer, from_dict
 from ddpclassify.read.sources import list_files, read_chunks
 from ddpclassify.types import InputError, SourceFile

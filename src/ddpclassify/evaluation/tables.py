@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ddpclassify.evaluation.corpus import Labelled
+from ddpclassify.corpus import Labelled
 from ddpclassify.evaluation.metrics import METRICS, Estimate, Marks, confusions, difference, estimate, mcnemar
 from ddpclassify.evaluation.prediction import Prediction
 from ddpclassify.evaluation.runners import Run

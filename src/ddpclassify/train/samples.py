@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ddpclassify.corpus import load_corpus
 from ddpclassify.events import extract
 from ddpclassify.features import Described, describe
 from ddpclassify.fold import fold
 from ddpclassify.ranks import attribute
 from ddpclassify.read import read
-from ddpclassify.types import InputError
 
 
 @dataclass(frozen=True)
@@ -46,26 +45,17 @@ def pipeline(path: Path) -> Described:
 
 
 def load_samples(corpora: list[Path], jobs: int = -1) -> list[Sample]:
-    """Read and describe all logs of the corpora (folders with ``labels.jsonl``), using `jobs` processes.
+    """Read and describe all logs of the corpora, using `jobs` processes.
 
     Raises
     ------
-    InputError : a corpus without labels, or a row that names no readable log
+    InputError : a corpus that is none, or a log that can't be read
     """
     from joblib import Parallel, delayed
 
-    rows: list[tuple[Path, dict[str, Any]]] = []
-    for corpus in corpora:
-        try:
-            text = (corpus / "labels.jsonl").read_text("utf-8")
-        except OSError as error:
-            raise InputError(f"{corpus}: {error.strerror}: a corpus is a folder with labels.jsonl") from error
-        for number, line in enumerate(text.splitlines(), 1):
-            if not line.strip():
-                continue
-            row = json.loads(line)
-            if not isinstance(row, dict) or "log" not in row or "category" not in row:
-                raise InputError(f"{corpus}/labels.jsonl:{number}: a row needs at least log and category")
-            rows.append((corpus / row["log"], row))
-    described = Parallel(n_jobs=jobs, batch_size=8)(delayed(pipeline)(path) for path, _ in rows)
-    return [Sample(d, row, str(row.get("template") or row["log"])) for d, (_, row) in zip(described, rows, strict=True)]
+    labelled = [each for corpus in corpora for each in load_corpus(corpus)]
+    described = Parallel(n_jobs=jobs, batch_size=8)(delayed(pipeline)(each.path) for each in labelled)
+    return [
+        Sample(d, {**each.row, "log": each.log, "category": each.category}, str(each.row.get("template") or each.log))
+        for d, each in zip(described, labelled, strict=True)
+    ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
 
-from ddpclassify.evaluation import Labelled, load_corpus
+from ddpclassify.corpus import Labelled, load_corpus
 from ddpclassify.evaluation.runners import read_lines
 from ddpclassify.types import InputError
 
@@ -72,7 +73,7 @@ def test_bad_rows_name_file_and_line(tmp_path: Path, row: object, problem: str) 
 
 
 def test_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not a folder"):
+    with pytest.raises(InputError, match="no such corpus"):
         load_corpus(tmp_path / "none")
     with pytest.raises(InputError, match="no labelled logs"):
         load_corpus(tmp_path)
@@ -99,3 +100,27 @@ def test_only_the_last_attempt_of_a_torchrun_tree(tmp_path: Path) -> None:
 def test_lines_are_cut_at_line_feeds_only(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(b"a\x0cb\rc\n\nd\xff")
     assert read_lines(tmp_path / "a.log")[0] == ["a\x0cb\rc", "", "d\ufffd"]
+
+
+def test_a_packed_corpus(tmp_path: Path) -> None:
+    inside = tmp_path / "executed"
+    inside.mkdir()
+    corpus(inside, {"log": "a.log", "category": "cuda_oom"})
+    packed = tmp_path / "executed.tar.xz"
+    with tarfile.open(packed, "w:xz") as archive:
+        archive.add(inside, "executed")
+    (only,) = load_corpus(packed)
+    assert only.category == "cuda_oom"
+    assert only.path.read_text() == "x\n"
+
+
+def test_no_archive_and_an_archive_that_leads_out(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.tar.xz"
+    broken.write_bytes(b"no archive")
+    with pytest.raises(InputError, match=r"broken\.tar\.xz: not a readable tar archive"):
+        load_corpus(broken)
+    outside = tmp_path / "outside.tar"
+    with tarfile.open(outside, "w") as archive:
+        archive.add(broken, "../../escaped.log")
+    with pytest.raises(InputError, match="not a readable tar archive"):
+        load_corpus(outside)

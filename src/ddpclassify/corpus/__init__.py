@@ -1,8 +1,11 @@
-"""Labelled corpora: a folder with ``labels.jsonl``, or with one subfolder a category."""
+"""Labelled corpora: a folder with ``labels.jsonl`` or with one subfolder a category, or such a folder as a tar file."""
 
 from __future__ import annotations
 
+import atexit
 import json
+import tarfile
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +49,8 @@ def load_corpus(path: str | Path) -> list[Labelled]:
     InputError : in one line, with file and line number, what is wrong
     """
     folder = Path(path)
+    if folder.is_file():
+        folder = _unpacked(folder)
     labels = folder / LABELS
     if labels.is_file():
         out = _from_labels(labels)
@@ -53,11 +58,25 @@ def load_corpus(path: str | Path) -> list[Labelled]:
         out = _from_folders(folder)
     else:
         raise InputError(
-            f"{folder}: not a folder: a corpus is a folder with {LABELS}, or with one subfolder a category"
+            f"{folder}: no such corpus: a corpus is a folder with {LABELS}, or with one subfolder a category"
         )
     if not out:
         raise InputError(f"{folder}: no labelled logs: a corpus has {LABELS}, or one subfolder a category")
     return out
+
+
+def _unpacked(archive: Path) -> Path:
+    """Unpack an archive for the rest of this process; returns the folder."""
+    temporary = tempfile.TemporaryDirectory(prefix="ddpclassify-corpus-")
+    atexit.register(temporary.cleanup)
+    try:
+        with tarfile.open(archive) as packed:
+            packed.extractall(temporary.name, filter="data")
+    except (OSError, tarfile.TarError, EOFError) as error:
+        raise InputError(f"{archive}: not a readable tar archive: {error}") from error
+    folder = Path(temporary.name)
+    inner = list(folder.iterdir())
+    return inner[0] if len(inner) == 1 and inner[0].is_dir() and not (folder / LABELS).exists() else folder
 
 
 def _from_labels(labels: Path) -> list[Labelled]:
