@@ -10,16 +10,24 @@ from ddpclassify.corpus import Labelled, load_corpus
 
 DATA = Path(__file__).parent.parent / "data"
 CORPORA = ("executed", "rendered")
+TABLES = {
+    "Categories": "category",
+    "Scopes": "scope",
+    "Launchers": "launcher",
+    "Damage": "damage",
+    "World sizes": "world_size",
+    "PyTorch releases": "torch",
+}
 HEAD = """\
 # Data card
 
 Written by `scripts/data_card.py`; the corpora are made by `scripts/corpus`. `ddpclassify train` and `ddpclassify
 benchmark` take the archives as they are.
 
-- **executed**: small gloo jobs that really ran on one machine without GPUs, with a fault injected into the script or its
-  surroundings. The log is the job's output; the names of folder, interpreter and host are replaced by invented ones. A
-  job whose log did not show its fault is left out. Some faults are raised by the script as the system would raise them
-  (a connection reset, a read-only file system): the launchers' and the other ranks' reactions are real.
+- **executed**: small gloo jobs that really ran on one machine without GPUs, with a fault injected into the script or
+  its surroundings. The log is the job's output; the names of folder, interpreter and host are replaced by invented
+  ones. A job whose log did not show its fault is left out. Some faults are raised by the script as the system would
+  raise them (a connection reset, a read-only file system): the launchers' and the other ranks' reactions are real.
 - **rendered**: logs written from message formats for what needs GPUs, several nodes, networks and other releases of
   PyTorch; no job ran. About a quarter are damaged as people damage logs: cut, grepped, wrapped, mixed.
 
@@ -46,7 +54,7 @@ def main() -> None:
         "| fault templates | " + " | ".join(str(len({x.row["template"] for x in logs})) for logs in by.values()) + " |"
     )
     lines.append("")
-    for title, field in (("Categories", "category"), ("Scopes", "scope"), ("Launchers", "launcher"), ("Damage", "damage"), ("World sizes", "world_size"), ("PyTorch releases", "torch")):  # fmt: skip
+    for title, field in TABLES.items():
         values = {str(each.row.get(field, "")) for logs in by.values() for each in logs}
         keys = sorted(values, key=lambda v: [int(x) if x.isdigit() else x for x in v.split(".")])
         lines += counts(title, keys, by, field)
