@@ -16,7 +16,7 @@ from ddpclassify.model import answer, load
 from ddpclassify.model.answers import Parts
 from ddpclassify.ranks import attribute
 from ddpclassify.read import read
-from ddpclassify.types import Diagnosis, InputError
+from ddpclassify.types import Diagnosis, Folded, InputError
 
 _HERE = Path(__file__).parent
 _PLACES = (_HERE / "_models", _HERE.parent.parent / "models")  # in the wheel; in a checkout
@@ -36,8 +36,12 @@ class Model:
         ------
         InputError : when the log can't be read
         """
+        return self.explain(log)[1]
+
+    def explain(self, log: str | Path | Iterable[str | bytes]) -> tuple[Folded, Diagnosis]:
+        """Diagnose one log as `diagnose` does, and return its failures and kept lines as well."""
         described = describe(fold(extract(attribute(read(log)))))
-        return decide(described, answer(described, self.parts), self.card)
+        return described.folded, decide(described, answer(described, self.parts), self.card)
 
 
 @cache

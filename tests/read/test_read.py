@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ddpclassify.read import read
-from ddpclassify.read.scan import BLOCK, HEAD, TAIL, regex_scanner, scan, scanner
+from ddpclassify.read.blocks import BLOCK, OVERLAP, from_pieces
+from ddpclassify.read.scan import HEAD, TAIL, regex_scanner, scan, scanner
 from ddpclassify.read.sources import hint
 from ddpclassify.types import InputError
 
@@ -132,16 +133,18 @@ line = st.sampled_from([b"step", b"ValueError: x", b"", b"Traceback (most recent
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(line, max_size=3 * HEAD), st.integers(1, 4000), st.booleans())
-def test_numbers_are_those_of_the_text_however_it_is_cut(lines: list[bytes], cut: int, ended: bool) -> None:
+@given(
+    st.lists(line, max_size=3 * HEAD), st.integers(1, 4000), st.sampled_from([2 * OVERLAP, 777, BLOCK]), st.booleans()
+)
+def test_numbers_are_those_of_the_text_however_it_is_cut(lines: list[bytes], cut: int, size: int, ended: bool) -> None:
     data = b"\n".join(lines) + (b"\n" if ended else b"")
     chunks = [data[i : i + cut] for i in range(0, len(data), cut)]
-    kept, n_lines, n_bytes = scan(0, chunks, scanner())
+    kept, n_lines, n_bytes = scan(0, from_pieces(chunks), scanner(), size)
     assert n_bytes == len(data)
     assert n_lines == data.count(b"\n") + bool(data and not data.endswith(b"\n"))
     wanted = {n for n, text in enumerate(data.split(b"\n"), 1) if n <= n_lines and b"Error" in text}
     assert wanted <= {k.number for k in kept}
-    if n_lines <= min(HEAD, TAIL):
+    if n_lines <= min(HEAD, TAIL) and size == BLOCK:
         assert {k.number for k in kept} == set(range(1, n_lines + 1))
 
 

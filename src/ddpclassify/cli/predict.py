@@ -34,7 +34,7 @@ def predict(
     failed = unread = False
     for number, log in enumerate(logs or ("-",)):
         try:
-            diagnosis = loaded.diagnose(log)
+            folded, diagnosis = loaded.explain(log)
         except InputError as error:
             unread = True
             click.echo(f"ddpclassify: {error}", err=True)
@@ -45,7 +45,7 @@ def predict(
         if as_json:
             click.echo(json_report(diagnosis))
         else:
-            click.echo(("\n" if number and not quiet else "") + text_report(diagnosis, verbose, quiet))
+            click.echo(("\n" if number and not quiet else "") + text_report(diagnosis, verbose, quiet, folded))
     if unread:
         sys.exit(1)
     if exit_code and failed:

@@ -13,6 +13,7 @@ from ddpclassify.types import Diagnosis, Event, Failure
 __all__ = ["decide"]
 
 _EVIDENCE = 5
+_NEXT = 0.6  # share of the best failure's score from which the next one is evidence as well
 _FAILURES = 20
 _SHOWN_TEXT = 500
 UNKNOWN = "unknown"
@@ -94,10 +95,14 @@ def _evidence(described: Described, answers: Answers, ranks: list[int]) -> list[
     order = answers.order
     out: list[dict[str, Any]] = []
     seen: set[tuple[int, int]] = set()
+    wanted = set(ranks)
+    told = bool(order and wanted & set(described.folded.failures[order[0]].ranks))
     for place, index in enumerate(order[:4]):
         failure = described.folded.failures[index]
-        if place and answers.cause[index] < 0.3 * answers.cause[order[0]]:
+        if place and answers.cause[index] < _NEXT * answers.cause[order[0]]:
             break
+        if place and told and failure.ranks and not wanted & set(failure.ranks):
+            continue  # others' reports, when the culprits' own is at hand
         mine = [e for e in failure.events if e.rank in ranks]
         for event in (mine + [e for e in failure.events if e not in mine])[: 3 if place == 0 else 1]:
             key = (event.line.file, event.line.number)

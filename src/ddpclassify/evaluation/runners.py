@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from ddpclassify.baselines import BASELINES
 from ddpclassify.corpus import Labelled
 from ddpclassify.evaluation.prediction import NO_ANSWER, Prediction, from_answer, from_dict
-from ddpclassify.read.sources import list_files, read_chunks
+from ddpclassify.read.blocks import Blocks
+from ddpclassify.read.sources import list_files, opened
 from ddpclassify.types import InputError, SourceFile
 
 __all__ = ["Run", "read_lines", "run_baseline", "run_model"]
@@ -49,7 +50,8 @@ def read_lines(path: Path) -> tuple[list[str], list[tuple[str | None, int]]]:
     for source, file in found:
         if source.attempt is not None and source.attempt != last:
             continue
-        text = b"".join(read_chunks(file)).decode("utf-8", "replace")
+        with opened(file) as fill:
+            text = b"".join(bytes(block[:n]) for block, n in Blocks(fill, overlap=0)).decode("utf-8", "replace")
         own = text.removesuffix("\n").split("\n") if text else []
         tag = _tag(source) if path.is_dir() else ""
         lines += [tag + line for line in own]

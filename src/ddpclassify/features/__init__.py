@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ddpclassify.features.cues import cues
 from ddpclassify.features.failures import Features, failure_features
 from ddpclassify.features.view import View, view
 from ddpclassify.features.words import words
@@ -14,15 +15,22 @@ __all__ = ["Described", "Features", "describe"]
 
 @dataclass(frozen=True)
 class Described:
-    """A log ready for the models: `tokens[i]` and `places[i]` describe `folded.failures[i]`."""
+    """A log ready for the models: `tokens[i]`, `places[i]` and `cues[i]` describe `folded.failures[i]`."""
 
     folded: Folded
     view: View
     tokens: tuple[list[str], ...]
     places: tuple[Features, ...]
+    cues: tuple[dict[str, int], ...]
 
 
 def describe(folded: Folded) -> Described:
     """Compute the features that do not depend on a model's answers."""
     seen = view(folded)
-    return Described(folded, seen, tuple(words(f) for f in folded.failures), tuple(failure_features(folded, seen)))
+    return Described(
+        folded,
+        seen,
+        tuple(words(f) for f in folded.failures),
+        tuple(failure_features(folded, seen)),
+        tuple(cues(f) for f in folded.failures),
+    )

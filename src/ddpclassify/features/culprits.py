@@ -87,6 +87,16 @@ def scope_features(folded: Folded, seen: View, cause: Failure | None, category: 
             x["cause on few"] = float(0 < n <= world // 2)
             x["cause on most"] = float(world // 2 < n < world)
             x["cause count below world"] = float(n == 0 and count < world)
+        exact = bool(own_exits) and count == len(own_exits)
+        x["count = exits < world"] = float(exact and 0 < count < world)
+        x["count = exits < world, others ended"] = float(exact and 0 < count < world and seen.terminated > 0)
+        x["count = exits = world"] = float(exact and count == world)
+        x["unmarked, count = exits, others ended"] = float(exact and n == 0 and seen.terminated > 0)
+        members = [ranks for host, ranks in facts.hosts.items() if host in cause.hosts]
+        x["count covers its hosts"] = float(n == 0 and 0 < sum(map(len, members)) == count < world)
+        only = next(iter(facts.hosts.values()), set()) if len(facts.hosts) == 1 else set()
+        whole = bool(own_exits) and set(own_exits) == only and not seen.terminated and count >= len(own_exits)
+        x["a node's file, all of it fails alike"] = float(whole and len(only) < world)
         x["count covers exits"] = float(bool(own_exits) and count >= len(own_exits) > 1)
         x["count below exits"] = float(count < len(own_exits))
         x["rank 0's code"] = float(

@@ -29,6 +29,7 @@ _SRUN_HOW = (
     ("Floating", -8),
     ("Illegal", -4),
 )
+_SEQUENCE = re.compile(r"SequenceNumber=\d+,? ?")
 MAX_RANKS = 1 << 14
 
 
@@ -50,6 +51,7 @@ class View:
     exits : rank → how it ended, as tables and launchers say
     waiting : rank → (process group, sequence number, operation, size) of the collective that it timed out in
     behind : ranks whose last enqueued collective is the last completed one, or lower than the others'
+    running : rank → the collective that a fingerprint check says it runs
     named : rank → how often statements about missing ranks name it ("failed to pass monitoredBarrier", desync reports)
     world : world size, estimated from the launcher's lines where none is stated; 0 when unknown
     """
@@ -58,6 +60,7 @@ class View:
     anonymous_exits: list[int] = field(default_factory=list)
     waiting: dict[int, tuple[str, str, str, str]] = field(default_factory=dict)
     enqueued: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    running: dict[int, str] = field(default_factory=dict)
     named: Counter[int] = field(default_factory=Counter)
     spoke_last: dict[int, int] = field(default_factory=dict)
     world: int = 0
@@ -83,7 +86,7 @@ class View:
 
     @property
     def odd(self) -> set[int]:
-        """Ranks that wait in another operation or sequence number than the majority of their group."""
+        """Ranks that wait in, or run, another operation than the majority of their group."""
         out: set[int] = set()
         for members in self._groups().values():
             counts = Counter(w[1:] for w in members.values())
@@ -91,6 +94,10 @@ class View:
                 usual, n = counts.most_common(1)[0]
                 if n > len(members) / 2:
                     out |= {r for r, w in members.items() if w[1:] != usual}
+        if self.running:
+            usual_call, n = Counter(self.running.values()).most_common(1)[0]
+            if n > len(self.running) / 2:
+                out |= {r for r, call in self.running.items() if call != usual_call}
         return out
 
     @property
@@ -171,6 +178,9 @@ def view(folded: Folded) -> View:
                 out.waiting.setdefault(waiter, (kind, "", "", ""))
             if kind == "store_get":
                 out.named[int(f["from"])] += 1
+        elif kind == "fingerprint":
+            for who, what in (("a", "fa"), ("b", "fb")):
+                out.running.setdefault(int(f[who]), _SEQUENCE.sub("", f[what]))
         elif kind in ("monitored_barrier", "desync_report", "missing_ranks"):
             for named in re.findall(r"\d+", f.get("ranks", "")):
                 out.named[int(named)] += 1

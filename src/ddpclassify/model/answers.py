@@ -12,6 +12,7 @@ from ddpclassify.features.culprits import rank_features, scope_features
 from ddpclassify.model.linear import Array, Part
 from ddpclassify.types import Failure
 
+_CUED = 40  # failures of a log whose cues count
 SCOPES = ("all", "launcher", "none", "ranks", "unknown")
 
 
@@ -44,17 +45,8 @@ def order_of(scores: Sequence[float]) -> list[int]:
 
 
 def category_words(described: Described, scores: Sequence[float]) -> list[str]:
-    """Return the words of a log for the category: the likeliest cause in full, the next ones and the rest marked so."""
-    out: list[str] = []
-    order = order_of(scores)
-    for place, index in enumerate(order[:3]):
-        mark = ("", "2:", "3:")[place]
-        if place and scores[index] < 0.05:
-            continue
-        out += [mark + w for w in described.tokens[index]]
-    for index in order[1:60]:
-        out += ["o:" + w for w in described.tokens[index] if w[:2] in ("e:", "k:")]
-    return out
+    """Return the words of a log for the category: those of the likeliest cause."""
+    return described.tokens[order_of(scores)[0]] if scores else []
 
 
 def category_features(described: Described, scores: Sequence[float]) -> Features:
@@ -87,7 +79,11 @@ def category_features(described: Described, scores: Sequence[float]) -> Features
         x[f"exit={exit.code}"] = 1.0
     for name in events.log.facts.launchers:
         x[f"launcher={name}"] = 1.0
-    return {k: v for k, v in x.items() if v}
+    for place, index in enumerate(order_of(scores)[:_CUED]):
+        for category, count in described.cues[index].items():
+            x[f"{'other ' if place else ''}cue={category}"] = 1.0 if place else 2 * min(count, 3) ** 0.5
+    # Words make a vector of length 1; the few named features must not outweigh them.
+    return {k: 0.5 * v for k, v in x.items() if v}
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,8 @@ def collect(lines: list[Line]) -> JobFacts:
     per_node = 0
     for line in lines:
         text = line.text
+        if "in simple_launcher" in text:  # accelerate starts one process
+            sizes[3, 1] += 1
         if _WORTH.search(text):
             for weight, pattern in _SIZES:
                 if match := pattern.search(text):

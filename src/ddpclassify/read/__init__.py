@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from ddpclassify.read.blocks import from_pieces
 from ddpclassify.read.scan import scan, scanner
-from ddpclassify.read.sources import list_files, read_chunks
+from ddpclassify.read.sources import list_files, opened
 from ddpclassify.types import Excerpt, InputError, RawLine, SourceFile
 
 __all__ = ["read"]
@@ -25,11 +26,12 @@ def read(log: str | Path | Iterable[str | bytes]) -> Excerpt:
     """
     hits = scanner()
     if not isinstance(log, (str, Path)):
-        chunks = ((x.encode() if isinstance(x, str) else x).rstrip(b"\r\n") + b"\n" for x in log)
-        lines, n_lines, n_bytes = scan(0, chunks, hits)
+        pieces = ((x.encode("utf-8", "replace") if isinstance(x, str) else x).rstrip(b"\r\n") + b"\n" for x in log)
+        lines, n_lines, n_bytes = scan(0, from_pieces(pieces), hits)
         return Excerpt("<lines>", (SourceFile("<lines>"),), tuple(lines), n_lines, n_bytes)
     if log == "-":
-        lines, n_lines, n_bytes = scan(0, read_chunks(None), hits)
+        with opened(None) as fill:
+            lines, n_lines, n_bytes = scan(0, fill, hits)
         return Excerpt("-", (SourceFile("-"),), tuple(lines), n_lines, n_bytes)
     found = list_files(Path(log))
     kept: list[RawLine] = []
@@ -37,7 +39,8 @@ def read(log: str | Path | Iterable[str | bytes]) -> Excerpt:
     failed: list[InputError] = []
     for index, (_, path) in enumerate(found):
         try:
-            some, lines_in, bytes_in = scan(index, read_chunks(path), hits)
+            with opened(path) as fill:
+                some, lines_in, bytes_in = scan(index, fill, hits)
         except InputError as error:
             failed.append(error)
             continue

@@ -2,22 +2,25 @@
 
 Guidelines: at most 64 rows, each of 3 bytes or more, none frequent in healthy lines: beyond that the scanner falls
 from gigabytes to some hundred megabytes a second. `keep` bounds how many lines of one shape (digits removed) are kept
-from the start of the log; as many again are kept from its end. Rows that name a rank or an end get a large bound, so
-that thousands of ranks are all heard; words of everyday logs get a small one.
+from the start of the log; an eighth as many again are kept from its end. Rows that name a rank or an end get a large
+bound, so that thousands of ranks are all heard; words of everyday logs get a small one.
 """
 
 from __future__ import annotations
 
 MANY = 8192
-SOME = 1024
-FEW = 200
+SOME = 512
+FEW = 64
+
+SHAPES = {MANY: 4096, SOME: 1024, FEW: 256}
+"""How many shapes the rows of a class may bring; lines of further shapes are folded by their literal alone."""
 
 LITERALS: tuple[tuple[bytes, int], ...] = (
     (b"Traceback (most", MANY),
     (b'File "', SOME),
     (b"exitcode", MANY),
     (b"atchdog", MANY),
-    (b"NCCL WARN", MANY),
+    (b"NCCL WARN", SOME),
     (b"last enqueued", MANY),
     (b" - Init ", MANY),
     (b"SIG", MANY),
@@ -55,7 +58,6 @@ LITERALS: tuple[tuple[bytes, int], ...] = (
     (b"onnection", SOME),
     (b"Broken pipe", SOME),
     (b"No space left", SOME),
-    (b"us error", SOME),
     (b"ismatch", SOME),
     (b"No such file", FEW),
     (b"denied", FEW),
@@ -76,7 +78,6 @@ LITERALS: tuple[tuple[bytes, int], ...] = (
     (b" nan", FEW),
     (b"\xe2\x9d\xb1", FEW),  # ❱ marks the line in rich's traceback boxes
     (b"unhealthy", FEW),
-    (b"KeyboardI", SOME),
 )
 
 if len(LITERALS) > 64 or any(len(word) < 3 for word, _ in LITERALS):

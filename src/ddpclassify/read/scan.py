@@ -1,229 +1,245 @@
-"""One pass over byte blocks: find the lines that may matter, keep them with a few neighbours, count all lines.
+"""One pass over blocks: find the lines that may matter, keep them with a few neighbours, count all lines.
 
-Bounded by construction: a block is at most `BLOCK` bytes, a kept piece at most `PIECE` bytes, at most `keep` (see
-`literals`) lines of one shape from the start of the log and as many from its end, `SHAPES` shapes. Most bytes are only
-seen by the scanner and the newline counter.
+Most bytes are only seen by the scanner and the newline counter. A line with a literal is folded by its *shape* (what is
+left of it without digits and small hex digits): the first lines of a shape are kept, the very first with their
+neighbours, and some from the end of the log. Bounded by construction: at most `EARLY` + `LATE` lines, none longer
+than `PIECE` bytes, whatever the log holds.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
+from ddpclassify.read.blocks import BLOCK, Blocks, Fill
 from ddpclassify.read.decode import decode
-from ddpclassify.read.literals import LITERALS, SOME
+from ddpclassify.read.literals import LITERALS, SHAPES
 from ddpclassify.types import RawLine
 
-BLOCK = 1 << 20
 PIECE = 8192
-HEAD, TAIL = 400, 400  # lines kept whatever they say
-BEFORE, AFTER = 3, 8  # neighbours of a hit
-SHAPES = 20_000
-_DIGITS = b"0123456789"
+HEAD, TAIL = 400, 400  # lines kept whatever they say, as far as they fit a block
+BEFORE, AFTER = 3, 8  # neighbours of a hit …
+NEAR = 16  # … of the first hits of a shape
+EARLY, LATE = 32_000, 16_000  # lines kept in all: as they come, and of those that come after
+MANY_BYTES = 64 << 20  # from here on numpy's faster counting pays for its import
 
-Hits = Callable[[bytes], Iterable[tuple[int, int]]]  # block → (literal's index, position), ascending
+_VARYING = b"0123456789abcdef"
+
+Hit = tuple[int, int, int]  # literal's index, its start and end in the block
+Hits = Callable[["bytes | memoryview"], Iterable[Hit]]
+Piece = tuple[int, bytes]  # line number, (part of) the line
 
 
 def scanner() -> Hits:
-    """Return the fastest multi-literal scanner that is installed; all give the same hits."""
-    words = [word for word, _ in LITERALS]
+    """Return the fastest multi-literal scanner that is installed; all give the same hits, ascending and disjoint."""
     try:
         from ahocorasick_rs import BytesAhoCorasick, MatchKind
     except ImportError:
         return regex_scanner()
-    automaton = BytesAhoCorasick(words, matchkind=MatchKind.LeftmostFirst)
-    return lambda block: ((i, s) for i, s, _ in automaton.find_matches_as_indexes(block))
+    automaton = BytesAhoCorasick([row[0] for row in LITERALS], matchkind=MatchKind.LeftmostFirst)
+    find: Hits = automaton.find_matches_as_indexes
+    return find
 
 
 def regex_scanner() -> Hits:
     """Return the scanner for platforms without a wheel of `ahocorasick_rs`: same hits, some 50 times slower."""
-    words = [word for word, _ in LITERALS]
+    words = [row[0] for row in LITERALS]
     pattern = re.compile(b"|".join(map(re.escape, words)))
     index = {word: i for i, word in enumerate(words)}
-    return lambda block: ((index[m.group()], m.start()) for m in pattern.finditer(block))
+    return lambda block: ((index[m.group()], *m.span()) for m in pattern.finditer(block))
 
 
-def blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield blocks that end with a line feed, or, in a line longer than `BLOCK`, anywhere."""
-    tail = b""
-    for chunk in chunks:
-        cut = chunk.rfind(b"\n") + 1
-        if cut:
-            yield tail + chunk[:cut] if tail else chunk[:cut]
-            tail = chunk[cut:]
-        elif len(tail) + len(chunk) > BLOCK:
-            yield tail + chunk
-            tail = b""
-        else:
-            tail += chunk
-    if tail:
-        yield tail
+class Shape:
+    """The lines of one shape: how many came, where those of this block stand, and the last ones kept."""
+
+    __slots__ = ("count", "here", "keep", "last", "late")
+
+    def __init__(self, keep: int) -> None:
+        self.keep, self.late, self.count = keep, keep // 8, 0
+        self.here: list[tuple[int, int]] = []
+        self.last: list[Piece] = []
 
 
 class Picker:
-    """Collects the lines to keep of one file while blocks go by."""
+    """Collects the lines to keep of one file while its blocks go by."""
 
-    def __init__(self, file: int, hits: Hits) -> None:
-        self.file, self.hits = file, hits
-        self.kept: list[tuple[int, bytes]] = []  # (line number, piece), ascending
-        self.tail: deque[tuple[int, bytes]] = deque(maxlen=TAIL)
-        self.seen: dict[bytes, int] = {}
-        self.late: dict[bytes, deque[tuple[int, bytes]]] = {}
+    def __init__(self, hits: Hits) -> None:
+        self.hits = hits
+        self.shapes: dict[bytes, Shape] = {}
+        self.room = dict(SHAPES)  # shapes that a class of literals may still bring
+        self.kept: list[Piece] = []
+        self.late: set[Shape] = set()  # shapes with late lines
         self.number = 1  # of the line that the next block begins with
-        self.after = 0  # neighbours still wanted
-        self.n_bytes = 0
+        self.lead = HEAD  # lines still wanted at the start of the next block
         self.open = False  # the last block did not end with a line feed
+        self.recent: list[tuple[bytearray, int]] = []  # the last two blocks
+        self.n_bytes = 0
 
-    def feed(self, block: bytes) -> None:
-        self.n_bytes += len(block)
-        first = self.number
-        spans = self._spans(block)
-        wanted = max(_skip_lines(block, 0, HEAD + 1 - first), _skip_lines(block, 0, self.after))
-        if wanted:
-            spans = _join(0, wanted, spans)
-        self.after = AFTER if spans and spans[-1][1] == len(block) else 0
-        at, number = 0, first
-        for start, end, keep in spans:
-            number += _count_lines(block, at, start)
-            for line in _lines(block[start:end]):
-                self._keep(number, line, keep)
-                number += line.endswith(b"\n")
-            at = end
-        self.number = number + _count_lines(block, at, len(block))
-        self.open = not block.endswith(b"\n")
-        self._remember_tail(block)
-
-    def _spans(self, block: bytes) -> list[tuple[int, int, int]]:
-        """Spans (start, end, keep) of whole lines around the hits, ascending and disjoint."""
-        spans: list[tuple[int, int, int]] = []
-        floor = start = hit_end = keep = 0
-        for index, at in self.hits(block):
-            more = LITERALS[index][1]
-            if at < hit_end:
-                keep = max(keep, more)
+    def feed(self, block: bytearray, n: int) -> None:
+        """Take the next block: the first `n` bytes of a buffer that stays as it is during the next call."""
+        self.n_bytes += n
+        spans: list[tuple[int, int, Shape | None]] = self._lead(block, n)
+        with memoryview(block) as view:
+            late = self._hits(block, view[:n], spans)
+        for shape in late:
+            spans += [(start, end, shape) for start, end in shape.here[-shape.late :]]
+            shape.here.clear()
+        if late:
+            spans.sort(key=lambda span: span[0])
+        at, number = 0, self.number
+        for start, end, of in spans:
+            if start < at:
+                start = at  # the neighbours of an earlier hit reached this far
+            if start >= end:
                 continue
-            near = hit_end and at - hit_end < PIECE and block.count(b"\n", hit_end, at) <= BEFORE + AFTER
-            if hit_end and not near:
-                floor = _skip_lines(block, hit_end, AFTER)
-                spans.append((start, floor, keep))
-            if not near:
-                keep, start = 0, max(floor, block.rfind(b"\n", floor, at) + 1)
+            number += self._count(block, at, start)
+            if of is None:
+                number = self._keep(block, start, end, number)
+            else:
+                of.last.append((number, bytes(block[start:end])))
+                number += block[end - 1] == 10
+            at = end
+        self.number = number + self._count(block, at, n)
+        self._trim(late)
+        self.open = block[n - 1] != 10
+        self.recent = [*self.recent[-1:], (block, n)]
+
+    def _keep(self, block: bytearray, start: int, end: int, number: int) -> int:
+        """Keep the lines of a span for good; return the number of the line after it."""
+        while start < end:
+            past = block.find(b"\n", start, end) + 1 or end
+            self.kept.append((number, bytes(block[start : min(past, start + PIECE)])))
+            number += block[past - 1] == 10
+            start = past
+        return number
+
+    def _lead(self, block: bytearray, n: int) -> list[tuple[int, int, Shape | None]]:
+        """The span at the start of the block that is kept whatever it says."""
+        start = block.find(b"\n", 0, n) + 1 or n if self.open else 0  # a line that began before was kept before
+        end = start
+        while self.lead and end < n:
+            end = block.find(b"\n", end, n) + 1 or n
+            self.lead -= 1
+        return [(start, end, None)] if end > start else []
+
+    def _hits(self, block: bytearray, view: memoryview, spans: list[tuple[int, int, Shape | None]]) -> list[Shape]:
+        """Append the spans to keep around the block's hits; return the shapes with lines beyond their first ones."""
+        n, done, late, shapes = len(view), 0, [], self.shapes
+        room = EARLY - len(self.kept)
+        for index, at, _ in self.hits(view):
+            if at < done:  # the same line again
+                continue
+            low = at - PIECE if at - PIECE > done else done  # max() and min() would be a tenth of the noisy time
+            high = at + PIECE if at + PIECE < n else n
+            start = block.rfind(b"\n", low, at) + 1 or low
+            done = end = block.find(b"\n", at, high) + 1 or high
+            whole = end - start <= PIECE
+            if not whole:
+                start, end = max(start, at - PIECE // 2), min(end, at + PIECE // 2)
+                done = end
+            line = bytes(view[start:end] if end - start <= 512 else view[max(start, at - 256) : at + 256])
+            key = line.translate(None, _VARYING)
+            shape = shapes.get(key) or self._new(key, line, index)
+            shape.count += 1
+            if shape.count > shape.keep or room <= 0:
+                if not shape.here:
+                    late.append(shape)
+                shape.here.append((start, end))
+            elif shape.count > NEAR or not whole:
+                spans.append((start, end, None))
+                room -= 1
+            else:
+                past = end
+                for _ in range(AFTER):
+                    past = block.find(b"\n", past, n) + 1 or n
+                self.lead = max(self.lead, AFTER if past == n else 0)
                 for _ in range(BEFORE):
-                    if start > floor:
-                        start = max(floor, block.rfind(b"\n", floor, start - 1) + 1)
-            keep = max(keep, more)
-            hit_end = block.find(b"\n", at) + 1 or len(block)
-        if hit_end:
-            spans.append((start, _skip_lines(block, hit_end, AFTER), keep))
-        return spans
+                    start = block.rfind(b"\n", 0, start - 1) + 1 if start > 1 else 0
+                spans.append((start, past, None))
+                room -= 4
+        return late
 
-    def _keep(self, number: int, line: bytes, keep: int) -> None:
-        piece = line if len(line) <= PIECE else line[:PIECE]
-        shape = piece[:512].translate(None, _DIGITS)
-        count = self.seen.get(shape, 0)
-        if count < keep:
-            if count or len(self.seen) < SHAPES:
-                self.seen[shape] = count + 1
-            self.kept.append((number, piece))
-            if len(line) > PIECE:
-                self._keep_long(number, line)
-        else:
-            self.late.setdefault(shape, deque(maxlen=keep)).append((number, piece))
+    def _new(self, key: bytes, line: bytes, index: int) -> Shape:
+        """The entry of a shape that is new; when there is no room for more, that of all such lines of a literal."""
+        keep = max((LITERALS[i][1] for i, _, _ in self.hits(line)), default=LITERALS[index][1])
+        if not self.room[keep]:
+            key = LITERALS[index][0]
+            return self.shapes.setdefault(key, Shape(keep))
+        self.room[keep] -= 1
+        shape = self.shapes[key] = Shape(keep)
+        return shape
 
-    def _keep_long(self, number: int, line: bytes) -> None:
-        """Of a line longer than a piece keep what follows the last carriage return, and where literals stand."""
-        wanted = {len(line) - PIECE // 2}
-        for _, at in self.hits(line[PIECE:]):
-            wanted.add((PIECE + at) // (PIECE // 2) * (PIECE // 2))
-            if len(wanted) > 16:
-                break
-        for start in sorted(wanted):
-            self.kept.append((number, line[max(start, PIECE) : start + PIECE // 2]))
+    def _trim(self, late: list[Shape]) -> None:
+        """Forget late lines: of each shape all but the last; when there are too many, of the most frequent shapes."""
+        for shape in late:
+            if len(shape.last) > 2 * shape.late:
+                del shape.last[: -shape.late]
+        self.late.update(late)
+        if late and sum(len(shape.last) for shape in self.late) > LATE:
+            limit = max(len(shape.last) for shape in self.late)
+            while limit > 1 and sum(min(len(shape.last), limit) for shape in self.late) > LATE // 2:
+                limit //= 2
+            for shape in self.late:
+                del shape.last[:-limit]
 
-    def _remember_tail(self, block: bytes) -> None:
-        number, end = self.number - (not self.open), len(block)
-        lines: list[tuple[int, bytes]] = []
-        while end > 0 and len(lines) < TAIL:
-            start = block.rfind(b"\n", 0, end - 1) + 1
-            lines.append((number, block[start : min(end, start + PIECE)]))
-            number, end = number - 1, start
-        self.tail.extend(reversed(lines))
+    def _count(self, block: bytearray, start: int, end: int) -> int:
+        if end - start < 4096 or self.n_bytes < MANY_BYTES:
+            return block.count(b"\n", start, end)
+        import numpy as np
 
-    def result(self) -> tuple[list[RawLine], int]:
-        """Return the kept lines in order and the number of lines (a last one without line feed counts)."""
+        return int(np.count_nonzero(np.frombuffer(block, np.uint8, end - start, start) == 10))
+
+    def _tail(self) -> Iterator[Piece]:
+        """The last lines of the last two blocks, backwards."""
+        number, left = self.number - (not self.open), TAIL
+        for block, n in reversed(self.recent):
+            end = n
+            while end > 0 and left:
+                start = block.rfind(b"\n", 0, end - 1) + 1
+                yield number, bytes(block[start : min(end, start + PIECE)])
+                number, end, left = number - 1, start, left - 1
+
+    def result(self) -> tuple[list[Piece], int]:
+        """Return the kept pieces in order and the number of lines (a last one without line feed counts)."""
         pieces = dict.fromkeys(self.kept)
-        for late in self.late.values():
-            pieces.update(dict.fromkeys(late))
-        pieces.update(dict.fromkeys(self.tail))
-        out = []
-        for number, piece in sorted(pieces, key=lambda p: p[0]):
-            for part in _visible(piece):
-                out.append(RawLine(self.file, number, part))
-        return out, self.number - 1 + self.open
+        for shape in self.late:
+            pieces.update(dict.fromkeys(shape.last[-shape.late :]))
+        pieces.update(dict.fromkeys(self._tail()))
+        return sorted(pieces, key=lambda p: p[0]), self.number - 1 + self.open
 
 
-def _visible(piece: bytes) -> Iterator[str]:
-    """Split at carriage returns: a progress bar overwrites itself, and an error may begin after it."""
-    text = decode(piece.rstrip(b"\r\n"))
-    if "\r" not in text:
-        yield text
+def _visible(piece: bytes, hits: Hits) -> Iterator[str]:
+    """Split at carriage returns: a progress bar overwrites itself, and an error may stand between its states."""
+    text = piece.rstrip(b"\r\n")
+    if b"\r" not in text:
+        yield decode(text)
         return
-    parts = [p for p in text.split("\r") if p.strip()]
-    # Of a long bar only its last states tell anything.
-    yield from parts[-3:] or [""]
+    states = [state for state in text.split(b"\r") if state.strip()]
+    last = len(states) - 3  # of a long bar only the last states tell anything
+    for number, state in enumerate(states):
+        if number >= last or next(iter(hits(state)), None) is not None:
+            yield decode(state)
+    if not states:
+        yield ""
 
 
-def _lines(span: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(span):
-        end = span.find(b"\n", at) + 1 or len(span)
-        yield span[at:end]
-        at = end
-
-
-def _skip_lines(block: bytes, at: int, n: int) -> int:
-    for _ in range(n):
-        if at >= len(block):
-            return len(block)
-        at = block.find(b"\n", at) + 1 or len(block)
-    return at
-
-
-def _count_lines(block: bytes, start: int, end: int) -> int:
-    if end - start < 4096:
-        return block.count(b"\n", start, end)
-    import numpy as np
-
-    return int(np.count_nonzero(np.frombuffer(block, np.uint8, end - start, start) == 10))
-
-
-def _join(start: int, end: int, spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Add the span of lines kept whatever they say, at the start of a block."""
-    keep, rest = SOME, []
-    for span in spans:
-        if span[0] <= end:
-            end, keep = max(end, span[1]), max(keep, span[2])
-        else:
-            rest.append(span)
-    return [(start, end, keep), *rest]
-
-
-def scan(file: int, chunks: Iterable[bytes], hits: Hits) -> tuple[list[RawLine], int, int]:
+def scan(file: int, fill: Fill, hits: Hits, size: int = BLOCK) -> tuple[list[RawLine], int, int]:
     """Scan one file.
 
     Parameters
     ----------
     file : index put into the lines
-    chunks : the file's bytes, in pieces of any size up to `BLOCK`
+    fill : gives the file's bytes
     hits : from `scanner`
+    size : bytes of a block
 
     Returns
     -------
     lines, number of lines, number of bytes
     """
-    picker = Picker(file, hits)
-    for block in blocks(chunks):
-        picker.feed(block)
-    lines, n_lines = picker.result()
-    return lines, n_lines, picker.n_bytes
+    picker, blocks = Picker(hits), Blocks(fill, size)
+    for block, n in blocks:
+        picker.feed(block, n)
+    pieces, n_lines = picker.result()
+    lines = [RawLine(file, number, text) for number, piece in pieces for text in _visible(piece, hits)]
+    return lines, n_lines, blocks.n_bytes

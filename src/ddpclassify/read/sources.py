@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
 import io
-import lzma
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from ddpclassify.read.scan import BLOCK
+from ddpclassify.read.blocks import Fill, from_pieces
 from ddpclassify.types import InputError, SourceFile
 
 # What a path says of its writer, innermost component first. torchrun: <run>/attempt_<k>/<local rank>/stderr.log;
@@ -67,8 +65,9 @@ def hint(name: str) -> SourceFile:
     return SourceFile(name=name, host=host["host"] if host else None)
 
 
-def read_chunks(path: Path | None) -> Iterator[bytes]:
-    """Yield a file's bytes (standard input's for `None`) in pieces of up to `BLOCK`, decompressed, as UTF-8.
+@contextmanager
+def opened(path: Path | None) -> Iterator[Fill]:
+    """Open a file (standard input for `None`); what it gives is decompressed, and UTF-8.
 
     Compression and UTF-16 are told by their first bytes, not by the name. A compressed file that ends early or turns
     bad gives what could be read, as long as that is something.
@@ -80,52 +79,95 @@ def read_chunks(path: Path | None) -> Iterator[bytes]:
     name = "standard input" if path is None else str(path)
     try:
         raw: IO[bytes] = sys.stdin.buffer if path is None else path.open("rb")
+        with raw:
+            buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", raw))
+            head = buffered.peek(6)[:6]
+            unpack = next((unpack for magic, unpack in _CODECS if head.startswith(magic)), None)
+            yield _utf8(_plain(buffered) if unpack is None else _unpacked(unpack(buffered), name))
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or error}") from error
-    with raw:
-        buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", raw))
-        try:
-            head = buffered.peek(6)[:6]
-            yield from _transcode(_pieces(_decompressed(buffered, head), name))
-        except OSError as error:
-            raise InputError(f"{name}: {error.strerror or error}") from error
 
 
-def _decompressed(raw: io.BufferedReader, head: bytes) -> IO[bytes]:
-    if head.startswith(b"\x1f\x8b"):
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
-    if head.startswith(b"BZh"):
-        return bz2.BZ2File(raw)
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return lzma.LZMAFile(raw)
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd
-        return cast("IO[bytes]", zstd.ZstdFile(raw))
-    return raw
+def _plain(stream: io.BufferedReader) -> Fill:
+    return stream.readinto
 
 
-def _pieces(stream: IO[bytes], name: str) -> Iterator[bytes]:
+def _unpacked(stream: io.BufferedIOBase, name: str) -> Fill:
     some = False
-    while True:
+
+    def fill(view: memoryview) -> int:
+        nonlocal some
         try:
-            piece = stream.read(BLOCK)
+            n = stream.readinto(view)
         except Exception as error:  # each codec has its own class of error; a half log is better than none
-            if some:
-                print(f"ddpclassify: {name}: damaged at its end ({error}); read up to there", file=sys.stderr)
-                return
-            raise InputError(f"{name}: can't be decompressed: {error}") from error
-        if not piece:
-            return
-        some = True
-        yield piece
+            if not some:
+                raise InputError(f"{name}: can't be decompressed: {error}") from error
+            print(f"ddpclassify: {name}: damaged at its end ({error}); read up to there", file=sys.stderr)
+            return 0
+        some = some or n > 0
+        return n
+
+    return fill
 
 
-def _transcode(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    decoder = None
-    for number, piece in enumerate(pieces):
-        if number == 0 and piece.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            decoder = codecs.getincrementaldecoder("utf-16")("replace")
-        yield decoder.decode(piece).encode("utf-8", "replace") if decoder else piece
+def _utf8(fill: Fill) -> Fill:
+    """Recode UTF-16, told by its first bytes."""
+    first = bytearray(2)
+    n = fill(memoryview(first))
+    n += fill(memoryview(first)[n:]) if n == 1 else 0
+    start = bytes(first[:n])
+    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return from_pieces(_recoded(start, fill))
+    pending = [start] if start else []
+
+    def after(view: memoryview) -> int:
+        if pending:
+            view[:n] = pending.pop()
+            return n
+        return fill(view)
+
+    return after
+
+
+def _recoded(start: bytes, fill: Fill) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    decoder.decode(start)
+    buffer = bytearray(1 << 16)
+    while n := fill(memoryview(buffer)):
+        yield decoder.decode(bytes(buffer[:n])).encode("utf-8", "replace")
+
+
+def _gzip(raw: io.BufferedReader) -> io.BufferedIOBase:
+    try:
+        from isal.igzip import IGzipFile as GzipFile  # some three times faster
+    except ImportError:
+        from gzip import GzipFile
+    return cast("io.BufferedIOBase", GzipFile(fileobj=raw))
+
+
+def _bzip2(raw: io.BufferedReader) -> io.BufferedIOBase:
+    from bz2 import BZ2File
+
+    return BZ2File(raw)
+
+
+def _xz(raw: io.BufferedReader) -> io.BufferedIOBase:
+    from lzma import LZMAFile
+
+    return LZMAFile(raw)
+
+
+def _zstd(raw: io.BufferedReader) -> io.BufferedIOBase:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return cast("io.BufferedIOBase", zstd.ZstdFile(raw))
+
+
+_CODECS: tuple[tuple[bytes, Callable[[io.BufferedReader], io.BufferedIOBase]], ...] = (
+    (b"\x1f\x8b", _gzip),
+    (b"BZh", _bzip2),
+    (b"\xfd7zXZ\x00", _xz),
+    (b"\x28\xb5\x2f\xfd", _zstd),
+)

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from scipy import sparse
+from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
+from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from ddpclassify.features import Features
@@ -34,7 +37,8 @@ class Settings:
     """Hyper-parameters; chosen by grouped cross-validation (see the model card)."""
 
     c_cause: float = 1.0
-    c_category: float = 4.0
+    c_category: float = 0.3
+    c_reason: float = 4.0
     c_scope: float = 0.3
     c_rank: float = 0.3
     min_df: int = 2
@@ -52,14 +56,16 @@ class Fitted:
 
     words: TfidfVectorizer | None
     names: DictVectorizer
-    model: LogisticRegression
+    model: LogisticRegression | LinearSVC
 
     def matrix(self, words: Sequence[list[str]], features: Sequence[Features]) -> Any:
         named = self.names.transform(features)
         return sparse.hstack([self.words.transform(words), named]).tocsr() if self.words is not None else named.tocsr()
 
     def probabilities(self, words: Sequence[list[str]], features: Sequence[Features]) -> Array:
-        return np.asarray(self.model.predict_proba(self.matrix(words, features)))
+        scores = self.model.decision_function(self.matrix(words, features))
+        both = scores if scores.ndim == 2 else np.stack([np.zeros(len(scores)), scores], axis=1)
+        return np.asarray(softmax(both, axis=1))
 
     def part(self, temperature: float = 1.0) -> Part:
         terms = {str(t): int(i) for t, i in self.words.vocabulary_.items()} if self.words is not None else {}
@@ -82,10 +88,10 @@ def fit_one(
     features: Sequence[Features],
     y: Sequence[str],
     weight: Sequence[float] | None,
-    c: float,
+    model: LogisticRegression | LinearSVC,
     settings: Settings,
 ) -> Fitted:
-    """Fit one logistic regression over words and named features."""
+    """Fit one linear model over words and named features."""
     vectors = None
     if words is not None:
         vectors = TfidfVectorizer(
@@ -98,7 +104,7 @@ def fit_one(
         vectors.fit(words)
     names = DictVectorizer(dtype=np.float64)
     names.fit(features)
-    fitted = Fitted(vectors, names, LogisticRegression(C=c, max_iter=400, random_state=SEED))
+    fitted = Fitted(vectors, names, clone(model))
     fitted.model.fit(fitted.matrix(words or (), features), list(y), sample_weight=weight)
     # Stored as float32: round here, so that the file and the estimator give the same answers.
     fitted.model.coef_ = fitted.model.coef_.astype(np.float32).astype(np.float64)
@@ -111,7 +117,7 @@ def out_of_fold(
     y: Sequence[str],
     weight: Sequence[float] | None,
     groups: Sequence[str],
-    c: float,
+    model: LogisticRegression | LinearSVC,
     settings: Settings,
 ) -> tuple[Array, list[str]]:
     """Return probabilities for every row from models that saw no row of its group, and their classes."""
@@ -125,7 +131,7 @@ def out_of_fold(
             [features[i] for i in train],
             [y[i] for i in train],
             None if weight is None else [weight[i] for i in train],
-            c,
+            model,
             settings,
         )
         got = fitted.probabilities([] if words is None else [words[i] for i in test], [features[i] for i in test])
@@ -141,7 +147,7 @@ def temperature(probabilities: Array, y: Sequence[int]) -> float:
     """Return the temperature that minimises the log loss of held-out probabilities (Guo et al., 2017)."""
     logits = np.log(np.clip(probabilities, 1e-12, 1))
     rows, best, value = np.arange(len(y)), 1.0, np.inf
-    for t in np.geomspace(0.25, 4, 81):
+    for t in np.geomspace(0.05, 4, 121):
         scaled = logits / t
         loss = float(
             np.mean(
@@ -226,6 +232,11 @@ def fit(
 
 
 def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> Training:
+    cause_model, scope_model, rank_model = (
+        LogisticRegression(C=c, max_iter=400, random_state=SEED)
+        for c in (settings.c_cause, settings.c_scope, settings.c_rank)
+    )
+    category_model = LinearSVC(C=settings.c_category, random_state=SEED)
     groups = [s.group for s in samples]
 
     # 1. Which failure is the cause. Rows are failures; a log's rows share its weight.
@@ -235,8 +246,8 @@ def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> 
     truth = ["yes" if c else "no" for s in samples for c in s.is_cause]
     row_weight = [weight[i] * (2.0 if t == "yes" else 1.0) for i, t in zip(owner, truth, strict=True)]
     row_groups = [groups[i] for i in owner]
-    held, _ = out_of_fold(words, places, truth, row_weight, row_groups, settings.c_cause, settings)
-    cause = fit_one(words, places, truth, row_weight, settings.c_cause, settings)
+    held, _ = out_of_fold(words, places, truth, row_weight, row_groups, cause_model, settings)
+    cause = fit_one(words, places, truth, row_weight, cause_model, settings)
     scores: list[list[float]] = [[] for _ in samples]
     for i, p in zip(owner, held[:, -1], strict=True):
         scores[i].append(float(p))
@@ -245,10 +256,10 @@ def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> 
     y = [s.label["category"] for s in samples]
     log_words = [category_words(s.described, p) for s, p in zip(samples, scores, strict=True)]
     log_features = [category_features(s.described, p) for s, p in zip(samples, scores, strict=True)]
-    probabilities, classes = out_of_fold(log_words, log_features, y, weight, groups, settings.c_category, settings)
+    probabilities, classes = out_of_fold(log_words, log_features, y, weight, groups, category_model, settings)
     t = temperature(probabilities, [classes.index(k) for k in y])
-    category = fit_one(log_words, log_features, y, weight, settings.c_category, settings)
-    reason = fit_reasons(category, log_words, log_features, samples, weight, settings.c_category)
+    category = fit_one(log_words, log_features, y, weight, category_model, settings)
+    reason = fit_reasons(category, log_words, log_features, samples, weight, settings.c_reason)
 
     # 3. The culprit: the scope, and each rank where some ranks are it.
     guess = [classes[int(j)] for j in probabilities.argmax(1)]
@@ -267,9 +278,9 @@ def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> 
     scope_y = [samples[i].label["scope"] for i in with_scope]
     scope_groups = [groups[i] for i in with_scope]
     scope_held, scope_classes = out_of_fold(
-        None, scope_x, scope_y, [weight[i] for i in with_scope], scope_groups, settings.c_scope, settings
+        None, scope_x, scope_y, [weight[i] for i in with_scope], scope_groups, scope_model, settings
     )
-    scope = fit_one(None, scope_x, scope_y, [weight[i] for i in with_scope], settings.c_scope, settings)
+    scope = fit_one(None, scope_x, scope_y, [weight[i] for i in with_scope], scope_model, settings)
     rank_x: list[Features] = []
     rank_y: list[str] = []
     rank_weight: list[float] = []
@@ -285,7 +296,7 @@ def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> 
             # a log of a thousand ranks counts as much as one of two
             share = len(wanted & set(rows)) if r in wanted else len(set(rows) - wanted)
             rank_weight.append(weight[i] / max(share, 1))
-    rank = fit_one(None, rank_x, rank_y, rank_weight, settings.c_rank, settings)
+    rank = fit_one(None, rank_x, rank_y, rank_weight, rank_model, settings)
     parts = Parts(cause.part(), category.part(t), reason, scope.part(), rank.part())
     held_out = {
         "category_accuracy": float(np.mean([g == k for g, k in zip(guess, y, strict=True)])),

@@ -1,0 +1,51 @@
+"""`ddpclassify split`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+SCHEMA = "ddpclassify.split/1"
+
+
+@click.command(
+    epilog="LOG is a file, a folder of per-rank files (one job), a .gz, .bz2, .xz or .zst file, or - for stdin."
+)
+@click.argument("log")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The folder to make.")
+@click.option("-n", "--number", is_flag=True, help="Begin each line with its number: `sort -n DIR/*` is the log again.")
+@click.option("--raw", is_flag=True, help="Keep colours and other terminal control codes.")
+@click.option("--json", "as_json", is_flag=True, help="Say what was written as JSON.")
+def split(log: str, output: Path, number: bool, raw: bool, as_json: bool) -> None:
+    """Write one clean file a rank, and one for lines no rank owns.
+
+    Every line of LOG is in exactly one of the parts, in its order.
+    """
+    from ddpclassify.report import ranges
+    from ddpclassify.split import REST
+    from ddpclassify.split import split as split_log
+
+    done = split_log(log, output, numbered=number, raw=raw)
+    if done.crowded:
+        click.echo(f"ddpclassify: {log} names too many ranks; lines of those beyond the limit are in {REST}", err=True)
+    for name in done.skipped:
+        click.echo(f"ddpclassify: {log}: {name!r} could not be read", err=True)
+    if as_json:
+        click.echo(json.dumps({"schema": SCHEMA, "output": str(output), **asdict(done)}))
+    else:
+        owned = [part for part in done.parts if part.rank is not None]
+        rest = sum(part.lines for part in done.parts if part.file == REST)
+        others = len(done.parts) - len(owned) - bool(rest)
+        click.echo(f"{output}: {done.lines} lines of {log}")
+        if owned:
+            ranks = ranges([part.rank for part in owned if part.rank is not None])
+            click.echo(f"  rank*.log  {sum(part.lines for part in owned)} lines of ranks {ranks}")
+        if others:
+            click.echo(f"  *.local*.log  {others} processes whose global rank the log does not tell")
+        if rest:
+            click.echo(f"  {REST}  {rest} lines that no rank owns")
+    if done.skipped:
+        raise SystemExit(1)

@@ -1,0 +1,325 @@
+"""The sections of one log: the answer, its proof in context, the failures with their tracebacks, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ddpclassify.page.lanes import Story, Told
+from ddpclassify.page.markup import Html, join, prose, tag
+from ddpclassify.page.picture import STANDINGS, glyph, legend, picture, rank_map
+from ddpclassify.report.differences import differences
+from ddpclassify.report.stack import Book, Call, innermost, runs
+from ddpclassify.report.words import RETRY, bare, lead, place, ranges, rank_words, shorten, title, what, who
+from ddpclassify.types import Diagnosis, Event, Failure, Folded, Line
+
+_LINE = 700  # characters kept of a quoted line
+_ROWS = 12
+_LANES = 40
+
+
+def answer(d: Diagnosis, name: str) -> Html:
+    """Return the head: what failed, who began, whether to try again."""
+    known = d.category != "unknown"
+    heading = title(d.category) or d.category
+    kind = "good" if d.category == "no_failure" else "bad" if known else "open"
+    chips = [tag("code", d.category + (f" · {d.reason}" if d.reason else ""), class_="chip")]
+    if known:
+        chips.append(tag("span", tag("b", f"{d.confidence:.0%}"), " sure", class_="chip plain"))
+    else:
+        guesses = ", ".join(f"{c['category']} {c['probability']:.0%}" for c in d.candidates[:3])
+        chips.append(tag("span", f"not sure enough; best guesses: {guesses}", class_="chip plain"))
+    told = who(d)
+    told = told[0].upper() + told[1:] + "."
+    proof = None
+    if d.evidence:
+        best = d.evidence[0]
+        where = ", ".join(
+            filter(
+                None,
+                (place(best["file"], [best["line"]]), rank_words([best["rank"]] if best["rank"] is not None else [])),
+            )
+        )
+        proof = tag(
+            "p",
+            tag("a", where, href=f"#{name}-e1"),
+            tag("q", shorten(bare(best["text"]), 320)),
+            class_="proof",
+        )
+    return tag(
+        "header",
+        tag("p", d.source, class_="source"),
+        tag("h2", heading, id=f"{name}-h"),
+        tag("p", *chips, class_="chips"),
+        tag("p", told, class_="who"),
+        proof,
+        _facts(d),
+        class_=f"answer {kind}",
+    )
+
+
+def _facts(d: Diagnosis) -> Html:
+    last = max(d.progress.values(), key=lambda p: p["line"], default=None) if d.progress else None
+    best = lead(d)
+    rows = (
+        ("Again?", RETRY[d.retry] if d.category != "no_failure" else None),
+        ("Origin", d.origin if d.origin != "none" else None),
+        ("Place", best["location"] if best else None),
+        ("Ranks", f"{d.world_size:,}" if d.world_size else None),
+        ("Host", d.culprit_host),
+        ("Last step seen", f"{last['step']:,} (line {last['line']:,})" if last else None),
+        ("Log", f"{d.lines:,} lines, {_size(d.bytes)}"),
+    )
+    return tag("dl", *(tag("div", tag("dt", k), tag("dd", v)) for k, v in rows if v), class_="facts")
+
+
+def _size(n: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if n < 1000:
+            return f"{n:.3g} {unit}"
+        n /= 1000
+    return f"{n:.3g} TB"
+
+
+def lanes(story: Story, name: str) -> Html:
+    """Return the pictures and the same in words."""
+    if not story.lanes:
+        return Html("")
+    parts = [
+        tag("h3", "How it spread", id=f"{name}-spread"),
+        tag("div", picture(story, name), class_="scroll", tabindex=0, role="region", aria_label="Failures by rank"),
+        legend(story),
+        tag("p", story.axis.caption, " A mark links to its failure below.", class_="hint"),
+    ]
+    if len(story.ranks) > 16:
+        parts += [tag("h4", "All ranks"), rank_map(story, name)]
+    parts.append(_in_words(story, name))
+    return tag("section", *parts, class_="picture", aria_labelledby=f"{name}-spread")
+
+
+def _in_words(story: Story, name: str) -> Html:
+    rows = []
+    for lane in story.lanes[:_LANES]:
+        signs = [
+            tag("li", tag("a", f"{shorten(what(m.told.row), 90)}", href=f"#{name}-f{m.told.number}"))
+            for m in lane.marks[:6]
+        ]
+        rows.append(
+            tag(
+                "tr",
+                tag("th", rank_words(lane.ranks, 400) or "no rank", " (culprit)" if lane.culprit else "", scope="row"),
+                tag("td", f"{len(lane.ranks):,}" if lane.ranks else ""),
+                tag("td", tag("ol", *signs) if signs else "no failure" if lane.spoke else "no line"),
+                data_ranks=ranges(lane.ranks) or "-",
+            )
+        )
+    head = tag(
+        "thead", tag("tr", *(tag("th", h, scope="col") for h in ("Ranks", "Number", "What they report, in order")))
+    )
+    table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
+    return tag("details", tag("summary", "The picture in words"), table)
+
+
+def evidence(folded: Folded, d: Diagnosis, name: str) -> Html:
+    """Return the evidence lines, each with the lines around it."""
+    if not d.evidence:
+        return Html("")
+    book = Book(folded.events.log)
+    files = {file.name: i for i, file in enumerate(folded.events.log.files)}
+    figures = []
+    for number, item in enumerate(d.evidence, 1):
+        file = files.get(item["file"], 0) if item["file"] is not None else 0
+        where = ", ".join(
+            filter(
+                None,
+                (place(item["file"], [item["line"]]), rank_words([item["rank"]] if item["rank"] is not None else [])),
+            )
+        )
+        figures.append(
+            tag(
+                "figure",
+                tag("figcaption", tag("b", f"{number}. "), where),
+                excerpt(book.around(file, item["line"]), item["line"]),
+                id=f"{name}-e{number}",
+                data_ranks=item["rank"] if item["rank"] is not None else "-",
+                data_kind="cause",
+            )
+        )
+    more = tag("details", tag("summary", f"{len(figures) - 1} more"), *figures[1:]) if len(figures) > 1 else None
+    return tag("section", tag("h3", "The proof", id=f"{name}-proof"), figures[0], more, aria_labelledby=f"{name}-proof")
+
+
+def excerpt(lines: Sequence[Line], marked: int) -> Html:
+    """Return log lines with their numbers; jumps in the numbers are shown, line `marked` stands out."""
+    rows: list[Html] = []
+    last = None
+    for line in lines:
+        if last is not None and line.number > last + 1:
+            left = line.number - last - 1
+            rows.append(tag("span", f"⋯ {left:,} line{'s' if left > 1 else ''} left out", class_="jump"))
+        last = line.number
+        raw = line.raw if len(line.raw) <= _LINE else line.raw[:_LINE] + " …"
+        rows.append(
+            tag(
+                "mark" if line.number == marked else "span",
+                tag("span", f"{line.number}", class_="n"),
+                tag("bdi", raw or " "),
+                class_="l",
+            )
+        )
+    return tag("pre", join(rows), class_="log", tabindex=0)
+
+
+def failures(folded: Folded, told: Sequence[Told], name: str) -> Html:
+    """Return all failures in the log's order; the cause stands open."""
+    if not told:
+        return Html("")
+    book = Book(folded.events.log)
+    cards = [_card(t, folded, book, name) for t in told]
+    return tag(
+        "section",
+        tag("h3", "All failures, in the order of the log", id=f"{name}-all"),
+        *cards,
+        class_="failures",
+        aria_labelledby=f"{name}-all",
+    )
+
+
+def _card(t: Told, folded: Folded, book: Book, name: str) -> Html:
+    f, row = t.failure, t.row
+    exception = row["exception"].rpartition(".")[2] if row["exception"] else ""
+    message = row["message"] if exception else bare(row["message"])
+    count = f"{row['count']:,} times" if row["count"] > max(1, len(row["ranks"])) else ""
+    where = [
+        rank_words(row["ranks"], 60),
+        place(_file(f, folded), [row["first_line"]]),
+        count,
+        _clock(row["first_time"]),
+    ]
+    summary = tag(
+        "summary",
+        glyph(t.standing),
+        tag("span", STANDINGS[t.standing] + ": ", class_="sr"),
+        tag(
+            "span",
+            tag("b", exception) if exception else "",
+            " " if exception else "",
+            shorten(message, 150),
+            class_="said",
+        ),
+        tag("span", " · ".join(filter(None, where)), class_="meta"),
+    )
+    body: list[Html | str | None] = []
+    if len(message) > 150:
+        body.append(tag("p", tag("bdi", message), class_="message"))
+    body.append(_sides(f, folded))
+    if f.first.frames:
+        body.append(_traceback(f.first, book))
+    body.append(_surroundings(f.first, book))
+    return tag(
+        "details",
+        summary,
+        *(part for part in body if part),
+        id=f"{name}-f{t.number}",
+        class_=f"failure {t.standing}",
+        open=t.standing == "cause",
+        data_ranks=ranges(row["ranks"]) or "-",
+        data_kind=t.standing,
+        data_what=row["kind"],
+    )
+
+
+def _file(f: Failure, folded: Folded) -> str | None:
+    files = folded.events.log.files
+    return files[f.first.line.file].name if len(files) > 1 else None
+
+
+def _clock(stamp: str | None) -> str:
+    return stamp.partition("T")[2].removesuffix(".000") if stamp else ""
+
+
+def _sides(f: Failure, folded: Folded) -> Html | None:
+    """What differs between ranks, side by side."""
+    table = differences(f, folded.failures)
+    if table is None:
+        return None
+    head = tag("thead", tag("tr", *(tag("th", h, scope="col") for h in ("", *table.names))))
+    rows = [
+        tag("tr", tag("th", rank_words(ranks, 60), scope="row"), *(tag("td", v) for v in values))
+        for ranks, values in table.rows[:_ROWS]
+    ]
+    left = len(table.rows) - len(rows)
+    caption = "What differs between the ranks" + (f" ({left} more rows left out)" if left > 0 else "")
+    return tag("div", tag("table", tag("caption", caption), head, tag("tbody", *rows)), class_="scroll sides")
+
+
+def _traceback(event: Event, book: Book) -> Html:
+    calls = book.calls(event)
+    inner = innermost(calls)
+    parts: list[Html] = []
+    for run in runs(calls):
+        items = [tag("li", *_call(c), class_="here" if c is inner else None) for c in run.calls]
+        if run.user or len(calls) == 1:
+            parts.append(tag("ul", *items))
+        else:
+            n = len(items)
+            words = f"{n} frame{'s' if n > 1 else ''} of {run.packages}"
+            parts.append(tag("details", tag("summary", words), tag("ul", *items)))
+    head = None
+    if inner is not None:
+        head = tag("p", "In your code: " if inner.frame.user else "In: ", tag("code", inner.place), class_="inner")
+        if inner.code:
+            head = join([head, tag("pre", tag("code", inner.code), class_="code")])
+    whole = tag(
+        "details", tag("summary", f"Traceback, {len(calls)} frames, most recent call last"), *parts, class_="tb"
+    )
+    return join([head, whole]) if len(calls) > 1 else join([head])
+
+
+def _call(call: Call) -> Iterable[Html]:
+    path = call.frame.path
+    yield tag("span", tag("bdi", path), f":{call.frame.line}", class_="path")
+    if call.frame.function:
+        yield tag("span", " in ", tag("b", call.frame.function), class_="fn")
+    if call.code:
+        yield tag("code", call.code)
+
+
+def _surroundings(event: Event, book: Book) -> Html:
+    lines = book.around(event.line.file, event.line.number, 2, 4)
+    return tag("details", tag("summary", "In the log"), excerpt(lines, event.line.number))
+
+
+def advice(d: Diagnosis, name: str) -> Html:
+    """Return what to look at, what to do, and which evidence is missing."""
+    check, steps = d.advice.get("first_check", ""), d.advice.get("steps", [])
+    parts: list[Html] = []
+    first = tag("p", tag("b", "Look first: "), prose(check), class_="check") if check else None
+    then = tag("ol", *(tag("li", prose(s)) for s in steps)) if steps else None
+    if first or then:
+        parts.append(tag("div", first, then, class_="two"))
+    if d.missing:
+        parts.append(tag("h4", "Missing evidence"))
+        parts.append(tag("ul", *(tag("li", prose(m)) for m in d.missing)))
+    if not parts:
+        return Html("")
+    return tag("section", tag("h3", "What to do", id=f"{name}-do"), *parts, class_="do", aria_labelledby=f"{name}-do")
+
+
+def odds(d: Diagnosis) -> Html:
+    """Return the other answers that the model weighed."""
+    rows = [
+        tag(
+            "li",
+            tag("span", c["category"]),
+            tag("meter", f"{c['probability']:.0%}", min=0, max=1, value=round(c["probability"], 3)),
+            tag("span", f"{c['probability']:.0%}"),
+        )
+        for c in d.candidates
+    ]
+    model = f"model {d.model['name']} {d.model['version']}, {d.model['sha256'][:12]}".rstrip(", ")
+    return tag(
+        "details",
+        tag("summary", "How sure, and what else it could be"),
+        tag("ul", *rows, class_="odds"),
+        tag("p", model, class_="hint"),
+    )

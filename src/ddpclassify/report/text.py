@@ -1,0 +1,183 @@
+"""The answer for a terminal: 80 columns, from the top what, who, proof, where, what followed, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ddpclassify.fold.normalise import skeleton
+from ddpclassify.report.differences import Table, differences
+from ddpclassify.report.stack import Book, Call, Run, innermost, runs
+from ddpclassify.report.words import (
+    RETRY,
+    bare,
+    clean,
+    columns,
+    headline,
+    lead,
+    place,
+    rank_words,
+    shorten,
+    title,
+    what,
+    who,
+    wrap,
+)
+from ddpclassify.types import Diagnosis, Folded
+
+WIDTH = 80
+_LABEL = 11  # columns before the text
+_ROOM = WIDTH - _LABEL
+_ROWS = 6  # of a table of differences
+
+
+def text_report(diagnosis: Diagnosis, verbose: bool = False, quiet: bool = False, folded: Folded | None = None) -> str:
+    """Return the diagnosis as text of at most 80 columns.
+
+    Parameters
+    ----------
+    verbose : all failures, frames, proofs and steps, uncut
+    quiet : one line
+    folded : the log's failures, for the frames of tracebacks and what differs between ranks
+    """
+    d = diagnosis
+    if quiet:
+        named = f", {rank_words(d.culprit_ranks)}" if d.culprit_ranks else ""
+        return f"{clean(d.source)}: {headline(d)}{named}"
+    lines = [*_head(d, verbose)]
+    lines += _field("who", who(d))
+    lines += _items("proof", _proofs(d, verbose))
+    lines += _origin(lead(d), folded, verbose)
+    lines += _items("then", _followed(d, verbose))
+    if d.progress:
+        last = max(d.progress.values(), key=lambda p: p["line"])
+        lines += _field("progress", f"last step seen: {last['step']} (line {last['line']})")
+    lines += _field("check", d.advice.get("first_check", ""))
+    lines += _items("do", d.advice.get("steps", [])[: None if verbose else 3])
+    if d.category != "no_failure":
+        lines += _field("retry", RETRY[d.retry])
+    lines += _items("missing", d.missing)
+    if verbose:
+        lines += _items("odds", (f"{c['category']} {c['probability']:.0%}" for c in d.candidates))
+        lines += _field("model", f"{d.model['name']} {d.model['version']}")
+    return "\n".join(lines)
+
+
+def _head(d: Diagnosis, verbose: bool) -> Iterator[str]:
+    tail = f": {headline(d)}"
+    source = clean(d.source)
+    room = WIDTH - columns(tail)
+    if not verbose and columns(source) > room:
+        name = source.rstrip("/").rpartition("/")[2]
+        source = f"…/{name}"
+    yield source + tail
+    if words := title(d.category):
+        yield f"  {words}"
+    if d.category == "unknown" and d.candidates:
+        guesses = ", ".join(f"{c['category']} {c['probability']:.0%}" for c in d.candidates[:3])
+        yield from _field("guess", f"not sure enough to say; best guesses: {guesses}")
+
+
+def _proofs(d: Diagnosis, verbose: bool) -> Iterator[str]:
+    """The evidence; lines that say the same for several ranks are told once."""
+    groups: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
+    for item in d.evidence:
+        groups.setdefault((item["file"], skeleton(bare(item["text"]))), []).append(item)
+    for items in list(groups.values())[: None if verbose else 2]:
+        ranks = sorted({i["rank"] for i in items if i["rank"] is not None})
+        numbers = sorted(i["line"] for i in items)
+        where = ", ".join(filter(None, (place(items[0]["file"], numbers), rank_words(ranks))))
+        text = clean(bare(items[0]["text"]))
+        yield f"{where}: " + (text if verbose else shorten(text, 3 * _ROOM - len(where) - 12))
+
+
+def _origin(cause: dict[str, Any] | None, folded: Folded | None, verbose: bool) -> list[str]:
+    """The place in the user's code, with the frames around it, and what differs between the ranks."""
+    if cause is None:
+        return []
+    failure = next((f for f in folded.failures if f.signature == cause["signature"]), None) if folded else None
+    if folded is None or failure is None:
+        return _field("where", clean(cause["location"] or ""))
+    lines: list[str] = []
+    if failure.first.frames:
+        calls = Book(folded.events.log).calls(failure.first)
+        lines += _all_frames(calls) if verbose else _frames(calls)
+    table = differences(failure, folded.failures)
+    return lines + (_table(table) if table else [])
+
+
+def _frames(calls: Sequence[Call]) -> list[str]:
+    """The user's innermost frame with its code, then its callers; library frames are only counted."""
+    inner = innermost(calls)
+    if inner is None:
+        return []
+    lines = _field("where", clean(inner.place))
+    if inner.code:
+        lines += _field("", "> " + shorten(inner.code, _ROOM - 2))
+    at = calls.index(inner)
+    callers = [clean(c.place) for c in reversed(calls[:at]) if c.frame.user]
+    if callers:
+        lines += _field("", "called from " + ", ".join(callers[:3]) + (", …" if len(callers) > 3 else ""))
+    if below := calls[at + 1 :]:
+        lines += _field("", f"raised {_deeper(below)}: {clean(below[-1].place)}")
+    return lines
+
+
+def _all_frames(calls: Sequence[Call]) -> list[str]:
+    lines = _field("where", "innermost frame first")
+    for run in reversed(runs(calls)):
+        mark = "" if run.user else f"   [{run.packages}]"
+        for call in reversed(run.calls):
+            lines += _field("", clean(call.place) + clean(mark))
+            if call.code:
+                lines += _field("", "> " + clean(call.code))
+    return lines
+
+
+def _deeper(calls: Sequence[Call]) -> str:
+    n = len(calls)
+    return f"{n} frame{'s' if n > 1 else ''} deeper ({clean(Run(tuple(calls), False).packages)})"
+
+
+def _table(table: Table) -> list[str]:
+    """Ranks and their values side by side."""
+    rows = [("", *table.names)] + [(rank_words(ranks, 24), *values) for ranks, values in table.rows[:_ROWS]]
+    cells = [[clean(cell)[:24] for cell in row] for row in rows]
+    while sum(widths := [max(map(columns, column)) + 2 for column in zip(*cells, strict=True)]) > _ROOM:
+        cells = [row[:-1] for row in cells]
+    lines = [
+        f"  {'differ' if i == 0 else '':<{_LABEL - 2}}"
+        + "".join(cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for i, row in enumerate(cells)
+    ]
+    if len(table.rows) > _ROWS:
+        lines += _field("", f"… {len(table.rows) - _ROWS} more")
+    return lines
+
+
+def _followed(d: Diagnosis, verbose: bool) -> list[str]:
+    """What came after the cause; without `verbose` only what says more than that something is wrong."""
+    told: list[str] = []
+    shown = [
+        f
+        for f in d.failures
+        if f["role"] == "consequence" and (verbose or not (f["recovered"] or f["kind"] == "error_line"))
+    ]
+    for f in shown[: None if verbose else 4]:
+        times = f" ({f['count']} times)" if f["count"] > max(1, len(f["ranks"])) else ""
+        where = ", ".join(filter(None, (f"line {f['first_line']}", rank_words(f["ranks"]))))
+        text = what(f) if verbose else shorten(what(f), 2 * _ROOM - len(where) - len(times) - 10)
+        told.append(f"{where}: {text}{times}" + (" (training went on)" if f["recovered"] else ""))
+    if len(shown) > len(told):
+        told.append(f"… {len(shown) - len(told)} more (-v shows all)")
+    return told
+
+
+def _items(label: str, texts: Iterable[str]) -> list[str]:
+    return [line for i, text in enumerate(texts) for line in _field("" if i else label, text)]
+
+
+def _field(label: str, text: str) -> list[str]:
+    if not text:
+        return []
+    return [f"  {label if i == 0 else '':<{_LABEL - 2}}{line}" for i, line in enumerate(wrap(text, _ROOM))]

@@ -1,0 +1,88 @@
+"""Run a job as if nobody watched, keep its log, and diagnose it when it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from ddpclassify.wrap.job import Job
+from ddpclassify.wrap.record import Record
+from ddpclassify.wrap.settings import SETTINGS, settle
+
+__all__ = ["SETTINGS", "run_job"]
+
+Log = Path | Iterator[bytes]
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells have it
+
+
+def run_job(
+    command: list[str],
+    logs: Path,
+    off: Collection[str] = (),
+    quiet: bool = False,
+    diagnose: Callable[[Log, int], str] | None = None,
+) -> int:
+    """Run a command and return its exit status, 128 + n when signal n ended it.
+
+    Parameters
+    ----------
+    command : what to run
+    logs : folder in which a folder for this run is made
+    off : names of settings (`SETTINGS`) to leave out
+    quiet : say nothing of our own but a diagnosis
+    diagnose : gives the text to print below the output of a job that failed, from its log and its exit status
+
+    Notes
+    -----
+    The job comes first: a full disk, a log that can't be made or a fault in the diagnosis is said in one line, and
+    changes neither its output nor its exit status.
+    """
+    say = _say if not quiet else lambda text: None
+    record: Record | None = None
+    env = dict(os.environ)
+    try:
+        record = Record(logs, _say)
+        command, env, said = settle(command, env, record.folder, off)
+        say(f"log in {record.folder}" + (f"; set {', '.join(said)} (--no-… or --plain leaves it)" if said else ""))
+    except OSError as error:
+        _say(f"no log is kept: {error.strerror or error}")
+    began = time.monotonic()
+    try:
+        job = Job(command, env)
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        _say(f"{command[0]}: {'command not found' if missing else error.strerror or error}")
+        return _NOT_FOUND if missing else _NOT_EXECUTABLE
+    if record is None:
+        return job.run(lambda channel, piece: None)
+    record.whole_lines = len(job.channels) > 1
+    status = job.run(record.take)
+    record.close()
+    if status:
+        say(f"exit status {status} after {time.monotonic() - began:.0f} s; full log in {record.path}")
+        if diagnose is not None:
+            _diagnose(record, status, diagnose)
+    return status
+
+
+def _diagnose(record: Record, status: int, diagnose: Callable[[Log, int], str]) -> None:
+    try:
+        text = diagnose(record.lines(), status)
+    except BaseException as error:  # whatever it is, also Ctrl-C: the job's exit status stands
+        _say(f"no diagnosis ({type(error).__name__}: {error}); try `ddpclassify predict {record.path}`")
+        return
+    _put("\n" + text + "\n")
+
+
+def _say(text: str) -> None:
+    _put("ddpclassify: " + "".join(c if c.isprintable() else " " for c in text) + "\n")
+
+
+def _put(text: str) -> None:
+    with contextlib.suppress(OSError):
+        data = text.encode("utf-8", "replace")
+        while data:
+            data = data[os.write(2, data) :]
