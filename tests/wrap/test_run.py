@@ -94,17 +94,21 @@ def test_output_comes_as_it_is_written(tmp_path: Path) -> None:
 
 
 def test_signals_are_passed_on(tmp_path: Path) -> None:
-    trap = (
-        'for s in TERM USR1 INT; do trap "echo got $s" $s; done; echo ready; '
-        "for i in 1 2 3; do sleep 60 & wait; done; kill %1 %2 %3; exit 5"
+    script = (
+        "import signal, sys\n"
+        "wanted = {signal.SIGTERM, signal.SIGUSR1, signal.SIGINT}\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, wanted)\n"
+        "print('ready', flush=True)\n"
+        "for _ in range(3):\n    print('got', signal.sigwait(wanted).name, flush=True)\n"
+        "sys.exit(5)\n"
     )
-    command = [*DDP, "-q", "--no-diagnosis", "--logs", str(tmp_path), "--", "bash", "-c", trap]
+    command = [*DDP, "-q", "--no-diagnosis", "--logs", str(tmp_path), "--", sys.executable, "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as job:
         assert job.stdout is not None
         assert job.stdout.readline() == b"ready\n"
         for name in ("USR1", "INT", "TERM"):
             job.send_signal(signal.Signals[f"SIG{name}"])
-            assert job.stdout.readline() == f"got {name}\n".encode()
+            assert job.stdout.readline() == f"got SIG{name}\n".encode()
     assert job.returncode == 5
 
 

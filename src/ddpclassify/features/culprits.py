@@ -14,7 +14,7 @@ _DEVICE = re.compile(r"(?:\bGPU |cuda:|\[GPU|device |device=|local_rank[=: ]+)(\
 _PID = re.compile(r"(?i)(?:\bpid[ =:]+|process |Killed process )(\d{2,10})\b")
 # Code that by custom runs on rank 0 alone: trackers, logging of metrics, saving.
 _RANK_ZERO = re.compile(
-    r"(?i)rank_?zero|is_main_process|is_global_zero|master_only|main_process_first|rank0|mlflow|wandb|tensorboard|comet"
+    r"(?i)rank_?zero|main_process|is_global_zero|master_only|rank_?0|mlflow|wandb|tensorboard|comet"
     r"|neptune|clearml|log_metric|log_hyperparams|save_checkpoint|save_model|push_to_hub"
 )
 _GROUPS = {
@@ -131,7 +131,7 @@ def rank_features(folded: Folded, seen: View, causes: list[Failure], category: s
     facts = folded.events.log.facts
     ranks = seen.ranks
     cause = causes[0] if causes else None
-    named = Counter(seen.named)
+    named: Counter[int] = Counter()
     devices: set[int] = set()
     by_pid: set[int] = set()
     hosts: set[int] = set()
@@ -181,6 +181,9 @@ def rank_features(folded: Folded, seen: View, causes: list[Failure], category: s
         x["named"] = float(rank in named)
         x["named, not in cause"] = float(rank in named and cause is not None and rank not in cause.ranks)
         x["alone named"] = float(set(named) == {rank})
+        x["said to be missing"] = float(rank in seen.named)
+        x["alone said to be missing"] = float(set(seen.named) == {rank})
+        x["others said to be missing"] = float(bool(seen.named) and rank not in seen.named)
         x["device named"] = float(rank in devices and cause is not None and not cause.ranks)
         x["pid named"] = float(rank in by_pid)
         x["on its host"] = float(rank in hosts)
@@ -204,6 +207,10 @@ def rank_features(folded: Folded, seen: View, causes: list[Failure], category: s
         x["silent of few"] = float(rank in silent and len(silent) <= max(1, world // 4))
         x["waiting"] = float(rank in seen.waiting)
         x["odd"] = float(rank in odd)
+        x["others odd"] = float(bool(odd) and rank not in odd)
+        x["others behind"] = float(bool(behind) and rank not in behind)
+        x["others silent"] = float(bool(silent) and rank not in silent)
+        x["others on its host"] = float(bool(hosts) and rank not in hosts)
         x["behind"] = float(rank in behind)
         x["behind, not waiting"] = float(rank in behind and rank not in seen.waiting)
         x["rank 0"] = float(rank == 0)
@@ -213,5 +220,11 @@ def rank_features(folded: Folded, seen: View, causes: list[Failure], category: s
             bool(seen.spoke_last) and rank not in seen.spoke_last and len(seen.spoke_last) >= world // 2
         )
         x = {k: v for k, v in x.items() if v}
-        out[rank] = {**x, **{f"{group}&{k}": v for k, v in x.items()}}
+        # What an exit code is worth depends on whether the cause itself names its ranks.
+        marked = "cause marked" if cause is not None and cause.ranks else "cause unmarked"
+        out[rank] = {
+            **x,
+            **{f"{marked}&{k}": v for k, v in x.items()},
+            **{f"{group}&{marked}&{k}": v for k, v in x.items()},
+        }
     return out

@@ -43,6 +43,9 @@ _HOST_RANKS = re.compile(r"'(?P<host>[\w.-]+)': \[(?P<ranks>[\d, ]+)\]")
 _NODE = re.compile(r"nnodes=(?P<nodes>\d+), num_local_procs=(?P<per>\d+), node_rank=(?P<node>\d+)")
 _RANK_ON_HOST = re.compile(r"(?i)\brank:? (?P<rank>\d+)(?:/\d+)? (?:on|@|host:?) (?P<host>[a-z][\w.-]+)")
 
+_HOST_IS = re.compile(r"(?i)(?:\brank[ =:]+(?P<rank>\d+)\b.{0,40}?)?\bhost(?:name)?[=:] ?(?P<host>[a-z][\w.-]+)")
+_SPANS = re.compile(r"(?P<host>[A-Za-z][\w.-]*)\s?[=:]\s?\[?(?P<low>\d{1,5})-(?P<high>\d{1,5})\b")
+
 # A launcher is recognised by any of its words.
 LAUNCHERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("legacy", ("torch/distributed/launch.py", "torch.distributed.launch ", "torch.distributed.launch:")),
@@ -98,8 +101,14 @@ def collect(lines: list[Line]) -> JobFacts:
                         facts.pid_ranks.setdefault((got.get("host") or line.host or "", int(got["pid"])), int(rank))
                         if got.get("host"):
                             hosts[got["host"]].add(int(rank))
-            if match := _RANK_ON_HOST.search(text):
-                hosts[match["host"]].add(int(match["rank"]))
+            if "ranks by host" in text or "host ranks" in text:
+                for match in _SPANS.finditer(text):
+                    low, high = int(match["low"]), int(match["high"])
+                    hosts[match["host"]].update(range(low, min(high, low + 1024) + 1))
+            if match := _RANK_ON_HOST.search(text) or _HOST_IS.search(text):
+                rank = match["rank"] or line.rank
+                if rank is not None:
+                    hosts[match["host"]].add(int(rank))
         if " : " in text:
             if match := _TABLE_HOST.search(text):
                 table["host"] = match["host"]

@@ -40,7 +40,7 @@ class Settings:
     c_category: float = 0.3
     c_reason: float = 4.0
     c_scope: float = 0.3
-    c_rank: float = 0.3
+    c_rank: float = 1.0
     min_df: int = 2
     max_terms: int = 40_000
 

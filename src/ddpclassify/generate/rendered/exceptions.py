@@ -36,6 +36,18 @@ LEADS = ("Training failed", "Unhandled exception in main", "An error occurred du
          "Exception in worker", "Job aborted", "Error in training loop")  # fmt: skip
 
 
+RANK_ZERO = (
+    "{site}/lightning_utilities/core/rank_zero.py | wrapped_fn | return fn(*args, **kwargs)",
+    "{site}/pytorch_lightning/utilities/rank_zero.py | wrapped_fn | return fn(*args, **kwargs)",
+    "{site}/pytorch_lightning/utilities/distributed.py | wrapped_fn | return fn(*args, **kwargs)",
+    "{site}/mmengine/dist/utils.py | wrapper | return func(*args, **kwargs)  # master_only",
+    "{site}/accelerate/state.py | execute_on_main_process | return function(*args, **kwargs)",
+    "{user}/utils/dist.py | run_if_is_main_process | return fn(*args, **kwargs)",
+    "{user}/utils/distributed.py | rank_zero_only | return fn(*args, **kwargs)",
+    "{user}/train.py | save_on_rank0 | write(state, path)",
+)
+"""Wrappers by which only rank 0 does something."""
+
 HYDRA = "Error executing job with overrides: ['{choice:trainer=ddp|model=base|data=full}', 'seed={int:0-99}']"
 HYDRA_HINT = "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."
 
@@ -172,6 +184,7 @@ class _Telling:
         self.message = rng.choice(row["messages"])
         self.chain = [(part, rng.choice(part["messages"])) for part in row.get("chain", [])]
         self.lead = rng.choice(LEADS)
+        self.rank_zero: Frame | None = None  # the wrapper that lets only rank 0 do what fails
         self.hydra = rng.random() < 0.04 and not self.style and self.phase not in ("import", "args")
 
     def script(self) -> Script:
@@ -201,6 +214,7 @@ class _Telling:
             fails_at,
             in_group=self._in_group(),
             no_culprit_mark="" if everyone else "unknown",
+            told=bool(self.rank_zero) and not everyone,
         )
 
     def _launcher_script(self) -> Script:
@@ -239,6 +253,11 @@ class _Telling:
             return "launcher", ()
         if world == 1 or choice == "all":
             return "all", tuple(range(world))
+        if choice == "rank0" and self.phase != "import" and rng.random() < 0.5:
+            self.rank_zero = Frame.parse(rng.choice(RANK_ZERO))
+        if choice == "some" and len(self.job.hosts) > 1 and rng.random() < 0.5:
+            first = rng.randrange(len(self.job.hosts)) * self.job.per_node
+            return "ranks", tuple(range(first, first + self.job.per_node))
         if choice == "some" and world > 2:
             ranks = rng.sample(range(world), rng.randint(2, max(2, min(world - 1, world // 2))))
             return "ranks", tuple(sorted(ranks))
@@ -267,6 +286,9 @@ class _Telling:
 
     def _frames(self, row: Row) -> list[Frame]:
         frames = [Frame.parse(text) for text in row.get("frames", [])]
+        if self.rank_zero and frames and (row is self.row or not self.chain):
+            library = [number for number, frame in enumerate(frames) if frame.path.startswith("{site}")]
+            frames.insert(library[0] if library else len(frames) - 1, self.rank_zero)
         entry = frames and row is self.row and frames[0].function != "<module>" and "{user}" in frames[0].path
         if entry and self.job.launcher not in ("mp.spawn", "ray"):
             name = frames[0].function

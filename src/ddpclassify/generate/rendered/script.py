@@ -103,6 +103,7 @@ class Script:
     no_culprit_mark: str = (
         ""  # scope to use instead when neither a prefix nor a launcher table names the rank: "unknown" or ""
     )
+    told: bool = False  # what failed runs on the culprits only, and says so (a function for rank 0)
     peers: bool = True  # let the framing add the usual consequences on the other ranks (lost peer, watchdog, SIGTERM)
 
 

@@ -54,6 +54,6 @@ def who_failed(script: Script, job: Job, launcher: Launcher, lines: Sequence[Lin
         return "all", ()
     mapped = frozenset(rank for line in lines for rank in line.maps)
     told = all(any(names_rank(line, rank, job, mapped) for line in lines) for rank in script.culprit_ranks)
-    if told or (not script.no_culprit_mark and some_rank_told(lines)):
+    if told or script.told or (not script.no_culprit_mark and some_rank_told(lines)):
         return "ranks", script.culprit_ranks
     return "unknown", ()
