@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ddpclassify.diagnose import decide
+from ddpclassify.diagnosis import decide
 from ddpclassify.events import extract
 from ddpclassify.features import describe
 from ddpclassify.fold import fold

@@ -14,6 +14,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Diagnose": {
         "predict": "Say what failed, which rank first, which line proves it, what to do.",
         "run": "Start a job, pass its output through, and diagnose it when it fails.",
+        "watch": "Follow a growing log, and speak once a failure is clear.",
         "split": "Write one clean file a rank.",
         "report": "Write one HTML page: the diagnosis, and how the failure spread through the ranks.",
         "categories": "Explain the categories of failure and what to do about each.",

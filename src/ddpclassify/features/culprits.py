@@ -155,41 +155,44 @@ def rank_features(folded: Folded, seen: View, causes: list[Failure], category: s
     silent, odd, behind = seen.silent, seen.odd, seen.behind
     own_exits = {r: e for r, e in seen.exits.items() if e.code != -15}
     signalled = {r for r, e in own_exits.items() if e.code < 0 and e.code != -6}
-    timed = (
-        {
-            r: min((e.line.time for e in cause.events if e.rank == r and e.line.time is not None), default=None)
-            for r in cause.ranks
-        }
-        if cause
-        else {}
-    )
-    earliest = min((t for t in timed.values() if t is not None), default=None)
+    timed: dict[int, float] = {}
+    first_rank: int | None = None
+    for event in cause.events if cause else ():
+        if event.rank is None:
+            continue
+        first_rank = event.rank if first_rank is None else first_rank
+        if event.line.time is not None:
+            timed[event.rank] = min(event.line.time, timed.get(event.rank, event.line.time))
+    earliest = min(timed.values(), default=None)
     world = seen.world or len(ranks)
+    in_cause = set(cause.ranks) if cause else set()
+    only_named, only_exit, missing = set(named), set(own_exits), set(seen.named)
+    seconds = set(causes[1].ranks) if len(causes) > 1 else set()
     out: dict[int, Features] = {}
     for rank in ranks:
         x: Features = {"bias": 1.0}
         if cause is not None:
-            x["in cause"] = float(rank in cause.ranks)
+            x["in cause"] = float(rank in in_cause)
             x["alone in cause"] = float(cause.ranks == (rank,))
-            x["in cause of few"] = float(rank in cause.ranks and len(cause.ranks) <= world // 2)
-            x["in cause of most"] = float(rank in cause.ranks and len(cause.ranks) > world // 2)
-            x["not in cause of most"] = float(rank not in cause.ranks and len(cause.ranks) > world // 2)
-            x["first line"] = float(next((e.rank for e in cause.events if e.rank is not None), None) == rank)
+            x["in cause of few"] = float(rank in in_cause and len(cause.ranks) <= world // 2)
+            x["in cause of most"] = float(rank in in_cause and len(cause.ranks) > world // 2)
+            x["not in cause of most"] = float(rank not in in_cause and len(cause.ranks) > world // 2)
+            x["first line"] = float(first_rank == rank)
             x["first time"] = float(earliest is not None and timed.get(rank) == earliest)
             x["cause unmarked"] = float(not cause.ranks)
-        x["in second cause"] = float(len(causes) > 1 and rank in causes[1].ranks)
+        x["in second cause"] = float(rank in seconds)
         x["named"] = float(rank in named)
-        x["named, not in cause"] = float(rank in named and cause is not None and rank not in cause.ranks)
-        x["alone named"] = float(set(named) == {rank})
+        x["named, not in cause"] = float(rank in named and cause is not None and rank not in in_cause)
+        x["alone named"] = float(only_named == {rank})
         x["said to be missing"] = float(rank in seen.named)
-        x["alone said to be missing"] = float(set(seen.named) == {rank})
+        x["alone said to be missing"] = float(missing == {rank})
         x["others said to be missing"] = float(bool(seen.named) and rank not in seen.named)
         x["device named"] = float(rank in devices and cause is not None and not cause.ranks)
         x["pid named"] = float(rank in by_pid)
         x["on its host"] = float(rank in hosts)
         x["on its host, cause unmarked"] = float(rank in hosts and cause is not None and not cause.ranks)
         x["has exit"] = float(rank in own_exits)
-        x["only exit"] = float(set(own_exits) == {rank})
+        x["only exit"] = float(only_exit == {rank})
         x["root exit"] = float(rank in own_exits and own_exits[rank].root)
         x["signalled"] = float(rank in signalled)
         x["only signalled"] = float(signalled == {rank})

@@ -26,6 +26,7 @@ def fold(events: Events) -> Folded:
     fields. What varies by rank (numbers, addresses, paths, hosts) does not count; the quoted names in a message do.
     """
     failures: dict[tuple[str, ...], Failure] = {}
+    seen: dict[tuple[str, ...], tuple[set[int], dict[str, None]]] = {}  # ranks, and hosts in order
     for event in events.events:
         if event.kind in _SKIP:
             continue
@@ -47,8 +48,10 @@ def fold(events: Events) -> Folded:
                 explanation=why,
                 earlier=earlier,
             )
-        _add(failure, event)
-    for failure in failures.values():
+        _add(failure, event, *seen.setdefault(key, (set(), {})))
+    for key, failure in failures.items():
+        ranks, hosts = seen[key]
+        failure.ranks, failure.hosts = tuple(sorted(ranks)), tuple(hosts)
         last = max(e.line.number for e in failure.events)
         failure.recovered = events.last_progress_line > last + 1
     return Folded(events, tuple(failures.values()))
@@ -83,17 +86,16 @@ def _place(event: Event) -> str:
     return f"{name} {rest.partition(' in ')[2]}".strip()
 
 
-def _add(failure: Failure, event: Event) -> None:
+def _add(failure: Failure, event: Event, ranks: set[int], hosts: dict[str, None]) -> None:
     failure.count += event.count
     if len(failure.events) < _KEPT_EVENTS:
         failure.events.append(event)
     if event.rank is None:
         failure.unattributed += event.count
-    elif event.rank not in failure.ranks:
-        failure.ranks = tuple(sorted((*failure.ranks, event.rank)))
-    host = event.line.host
-    if host and host not in failure.hosts:
-        failure.hosts = (*failure.hosts, host)
+    else:
+        ranks.add(event.rank)
+    if event.line.host:
+        hosts[event.line.host] = None
     time = event.line.time
     if time is not None and (failure.first_time is None or time < failure.first_time):
         failure.first_time = time

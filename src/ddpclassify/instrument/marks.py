@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
+import os
 import sys
 import threading
 import time
@@ -89,20 +90,14 @@ def setup(level: int = logging.INFO, marks: bool = True, hook: bool = True) -> N
     if hook:
         crash.install()
     me = who()
-    if marks and me.rank is not None:
-        say(f"started: rank {me.rank}, pid {_pid()}, world size {me.world}")
+    if me.rank is not None:
+        say(f"started: rank {me.rank}, pid {os.getpid()}, world size {me.world}")
 
 
 def say(text: str) -> None:
     """Write one line to standard error."""
     with contextlib.suppress(OSError, ValueError):  # closed: the job matters more
         print(text, file=sys.stderr, flush=True)
-
-
-def _pid() -> int:
-    import os
-
-    return os.getpid()
 
 
 def _mark_stream(name: str) -> None:

@@ -74,7 +74,7 @@ def preflight(data_length: int | None = None, timeout: float = 60.0, force: bool
         store.set(verdict, json.dumps(problems))
         if not problems:
             hosts = len({facts["host"] for facts in everybody})
-            say(f"pre-flight: {me.world} ranks on {hosts} hosts agree")
+            say(f"pre-flight: {me.world} ranks agree (hosts: {hosts})")
     elif not wait_for(store, verdict, timeout):
         raise PreflightError(["rank 0 gave no verdict"])
     else:
@@ -153,7 +153,7 @@ def _devices(everybody: list[Facts]) -> Iterable[str]:
         if facts["local"] is not None and facts["local"] >= facts["devices"]:
             yield f"rank {facts['rank']} has local rank {facts['local']}, but sees {facts['devices']} devices"
         if facts["foreign"] > _FOREIGN:
-            yield f"{facts['foreign']:.0%} of the device memory of rank {facts['rank']} on {facts['host']} is held by others"
+            yield f"others hold {facts['foreign']:.0%} of the device memory of rank {facts['rank']} on {facts['host']}"
     for (host, _), ranks in shared.items():
         if len(ranks) > 1:
             yield f"{_ranks(ranks)} on {host} use the same device; call torch.cuda.set_device(local_rank)"

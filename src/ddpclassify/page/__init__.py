@@ -13,7 +13,7 @@ from ddpclassify import __version__
 from ddpclassify.page import parts
 from ddpclassify.page.lanes import Told, story, told
 from ddpclassify.page.markup import Html, join, tag
-from ddpclassify.page.picture import STANDINGS, SYMBOLS, glyph
+from ddpclassify.page.picture import SHORT, SYMBOLS, glyph
 from ddpclassify.report.words import headline, rank_words, title
 from ddpclassify.types import Diagnosis, Folded
 
@@ -95,8 +95,8 @@ def _filter(failures: Sequence[Told]) -> Html:
     if not failures:
         return Html("")
     boxes = [
-        tag("label", tag("input", type="checkbox", name="standing", value=s, checked=True), glyph(s), words)
-        for s, words in STANDINGS.items()
+        tag("label", tag("input", type="checkbox", name="standing", value=s, checked=True), glyph(s), short)
+        for s, short in SHORT.items()
         if any(t.standing == s for t in failures)
     ]
     kinds = sorted({t.row["kind"] for t in failures})
@@ -122,7 +122,7 @@ def _article(folded: Folded, d: Diagnosis, mine: list[Told], name: str) -> Html:
     return tag(
         "article",
         parts.answer(d, name),
-        parts.lanes(story(folded, d, mine), name),
+        parts.lanes(story(folded, d, mine), name, len(folded.events.log.lines) < d.lines),
         parts.evidence(folded, d, name),
         parts.advice(d, name),
         parts.failures(folded, mine, name),

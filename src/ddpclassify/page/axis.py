@@ -43,7 +43,8 @@ class Axis:
         self.mode: Mode = _mode(folded, list(causes))
         self._times: dict[tuple[int, int], float] = {}
         if self.mode == "time":
-            last: dict[int, float] = {}
+            # A line without a time has that of the line before it; the first lines that of the first that has one.
+            last = {line.file: line.time for line in reversed(log.lines) if line.time is not None}
             for line in log.lines:
                 if line.time is not None:
                     last[line.file] = line.time
@@ -130,11 +131,11 @@ class Axis:
 def _mode(folded: Folded, causes: list[Event]) -> Mode:
     """Times are used when nearly all failures bear one, the cause among them; a file's lines share its times."""
     log = folded.events.log
-    many = len(log.files) > 1
     events = [e for f in folded.failures if f.kind != "error_line" for e in f.events] or list(folded.events.events)
     timed = sum(e.line.time is not None for e in events)
-    if many:
-        return "time" if any(line.time is not None for line in log.lines) else "file"
+    if len(log.files) > 1:
+        dated = {line.file for line in log.lines if line.time is not None}
+        return "time" if {e.line.file for e in events} <= dated else "file"
     if events and timed >= _TIMED * len(events) and all(e.line.time is not None for e in causes):
         return "time"
     return "line"

@@ -60,10 +60,15 @@ class Story:
     axis: Axis
     lanes: tuple[Lane, ...]
     begins: dict[int, float]  # rank → position of its first failure that counts
-    first: float | None  # position of the diagnosis' first evidence
+    first: tuple[float, str] | None  # position of the diagnosis' first evidence, and what it is
     ranks: tuple[int, ...]
     heard: frozenset[int]  # ranks with a line in the log
     folded: bool
+
+    @property
+    def ordered(self) -> bool:
+        """Whether positions in different lanes can be compared, and there is a failure to compare."""
+        return bool(self.begins) and self.axis.mode != "file"
 
 
 def told(folded: Folded, d: Diagnosis) -> list[Told]:
@@ -76,7 +81,10 @@ def told(folded: Folded, d: Diagnosis) -> list[Told]:
         failure = by_signature[row["signature"]]
         # Others that may be causes are shown so only where they are of the culprits as well.
         begins = row is best or (row["role"] == "cause" and set() < set(row["ranks"]) <= set(d.culprit_ranks))
-        out.append(Told(number, "cause" if begins else _standing(row, failure), row, failure))
+        if d.category == "no_failure":
+            out.append(Told(number, "minor", row, failure))
+        else:
+            out.append(Told(number, "cause" if begins else _standing(row, failure), row, failure))
     return out
 
 
@@ -152,7 +160,10 @@ def _lane(
 def _fold(single: list[Lane]) -> list[Lane]:
     """Give ranks of equal stories one lane; what equal means widens until the lanes fit a page."""
     if len(single) <= UNFOLDED:
-        return list(single)
+        absent = [lane for lane in single if not (lane.culprit or lane.spoke or lane.marks)]
+        if not absent or (len(absent) <= 3 and any(lane.spoke for lane in single)):
+            return list(single)
+        return [lane for lane in single if lane not in absent] + [_merged(absent)]
     keys: tuple[Callable[[Lane], Hashable], ...] = (
         lambda lane: (lane.culprit, lane.spoke is None, frozenset(m.told.number for m in lane.marks)),
         lambda lane: (lane.culprit, lane.spoke is None, lane.marks[0].told.number if lane.marks else 0),
@@ -192,7 +203,7 @@ def _binned(xs: list[float]) -> tuple[float, ...]:
     return tuple(sorted(bins.values()))
 
 
-def _first(folded: Folded, d: Diagnosis, axis: Axis) -> float | None:
+def _first(folded: Folded, d: Diagnosis, axis: Axis) -> tuple[float, str] | None:
     if not d.evidence:
         return None
     best = d.evidence[0]
@@ -200,8 +211,10 @@ def _first(folded: Folded, d: Diagnosis, axis: Axis) -> float | None:
     for event in _all(folded):
         line = event.line
         if line.number == best["line"] and best["file"] in (None, files[line.file].name):
-            key = axis.key(line)
-            return None if key is None else axis.x(key)
+            if (key := axis.key(line)) is None:
+                return None
+            own = event.rank is not None and event.rank in d.culprit_ranks
+            return axis.x(key), f"first failure, rank {event.rank}" if own else f"proof, line {line.number:,}"
     return None
 
 

@@ -14,7 +14,7 @@ class Html(str):
     __slots__ = ()
 
 
-_VOID = {"meta", "input", "br", "hr", "use", "col"}
+_VOID = {"meta", "input", "br", "hr", "col"}
 
 
 def text(value: object) -> Html:

@@ -15,6 +15,7 @@ from ddpclassify.types import Diagnosis, Event, Failure, Folded, Line
 _LINE = 700  # characters kept of a quoted line
 _ROWS = 12
 _LANES = 40
+_SPARSE = " Of lines that say the same over and over, only the first and the last are drawn."
 
 
 def answer(d: Diagnosis, name: str) -> Html:
@@ -63,7 +64,7 @@ def _facts(d: Diagnosis) -> Html:
     rows = (
         ("Again?", RETRY[d.retry] if d.category != "no_failure" else None),
         ("Origin", d.origin if d.origin != "none" else None),
-        ("Place", best["location"] if best else None),
+        ("Place", best["location"] if best and d.category != "no_failure" else None),
         ("Ranks", f"{d.world_size:,}" if d.world_size else None),
         ("Host", d.culprit_host),
         ("Last step seen", f"{last['step']:,} (line {last['line']:,})" if last else None),
@@ -80,15 +81,15 @@ def _size(n: float) -> str:
     return f"{n:.3g} TB"
 
 
-def lanes(story: Story, name: str) -> Html:
-    """Return the pictures and the same in words."""
+def lanes(story: Story, name: str, sparse: bool) -> Html:
+    """Return the pictures and the same in words; `sparse` says that the log holds lines that were not kept."""
     if not story.lanes:
         return Html("")
     parts = [
-        tag("h3", "How it spread", id=f"{name}-spread"),
+        tag("h3", "How it spread" if story.begins else "What the ranks say", id=f"{name}-spread"),
         tag("div", picture(story, name), class_="scroll", tabindex=0, role="region", aria_label="Failures by rank"),
         legend(story),
-        tag("p", story.axis.caption, " A mark links to its failure below.", class_="hint"),
+        tag("p", story.axis.caption, _SPARSE if sparse else "", " A mark links to its failure below.", class_="hint"),
     ]
     if len(story.ranks) > 16:
         parts += [tag("h4", "All ranks"), rank_map(story, name)]
@@ -170,15 +171,19 @@ def excerpt(lines: Sequence[Line], marked: int) -> Html:
 
 
 def failures(folded: Folded, told: Sequence[Told], name: str) -> Html:
-    """Return all failures in the log's order; the cause stands open."""
+    """Return all failures: the cause, open, then the others in the log's order; lines of little weight folded."""
     if not told:
         return Html("")
     book = Book(folded.events.log)
-    cards = [_card(t, folded, book, name) for t in told]
+    cards = {t.number: _card(t, folded, book, name) for t in sorted(told, key=lambda t: t.standing != "cause")}
+    small = {t.number for t in told if t.standing == "minor"}
+    minor = [card for number, card in cards.items() if number in small]
+    others = f"{len(minor)} other error line{'s' if len(minor) > 1 else ''}"
     return tag(
         "section",
-        tag("h3", "All failures, in the order of the log", id=f"{name}-all"),
-        *cards,
+        tag("h3", "What failed, and what followed" if len(small) < len(told) else "Error lines", id=f"{name}-all"),
+        *(card for number, card in cards.items() if number not in small),
+        tag("details", tag("summary", others), *minor, class_="others") if minor else None,
         class_="failures",
         aria_labelledby=f"{name}-all",
     )
@@ -286,7 +291,7 @@ def _call(call: Call) -> Iterable[Html]:
 
 def _surroundings(event: Event, book: Book) -> Html:
     lines = book.around(event.line.file, event.line.number, 2, 4)
-    return tag("details", tag("summary", "In the log"), excerpt(lines, event.line.number))
+    return tag("details", tag("summary", "In the log"), excerpt(lines, event.line.number), class_="aside")
 
 
 def advice(d: Diagnosis, name: str) -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from ddpclassify.page.axis import thin
@@ -10,9 +11,10 @@ from ddpclassify.page.lanes import Lane, Mark, Story
 from ddpclassify.page.markup import Html, join, tag, text
 from ddpclassify.report.words import place, ranges, rank_words, shorten, what
 
-WIDTH, LEFT, RIGHT = 1000, 168, 24
+WIDTH, LEFT, RIGHT = 1000, 168, 44
 PLOT = WIDTH - LEFT - RIGHT
 HEAD, ROW, FOOT = 74, 30, 34
+LOW_HEAD = 10  # without the curve of the spread
 _APART = 11.0  # units between neighbouring marks of a lane
 _LABEL = 21  # characters of a lane's name
 _ORDER = {"minor": 0, "teardown": 1, "followed": 2, "cause": 3}  # the weightiest is drawn last, on top
@@ -22,6 +24,7 @@ STANDINGS = {
     "teardown": "Launcher and clean-up",
     "minor": "Other error lines",
 }
+SHORT = {"cause": "cause", "followed": "followed", "teardown": "launcher", "minor": "other"}
 
 SYMBOLS = tag(
     "svg",
@@ -47,11 +50,12 @@ def glyph(standing: str) -> Html:
 
 def picture(story: Story, name: str) -> Html:
     """Return the swim lanes of one log; `name` starts the ids of its parts."""
-    height = HEAD + ROW * len(story.lanes) + FOOT
+    head = HEAD if story.ordered else LOW_HEAD
+    height = head + ROW * len(story.lanes) + FOOT
     bottom = height - FOOT
-    rows = [_row(lane, i, name, story) for i, lane in enumerate(story.lanes)]
+    rows = [_row(lane, head + ROW * i + ROW / 2, name, story) for i, lane in enumerate(story.lanes)]
     grounds = [
-        tag("rect", class_="culprit" if lane.culprit else None, y=HEAD + ROW * i, width=WIDTH, height=ROW, rx=4)
+        tag("rect", class_="culprit" if lane.culprit else None, y=head + ROW * i, width=WIDTH, height=ROW, rx=4)
         for i, lane in enumerate(story.lanes)
     ]
     return tag(
@@ -59,9 +63,9 @@ def picture(story: Story, name: str) -> Html:
         tag("title", "Failures by rank", id=f"{name}-title"),
         tag("desc", describe(story), id=f"{name}-desc"),
         tag("g", *grounds, class_="grounds"),
-        _axis(story, bottom),
-        _spread(story),
-        _first(story, bottom),
+        _axis(story, head - 4, bottom),
+        _spread(story) if story.ordered else "",
+        _first(story, bottom) if story.ordered else "",
         *rows,
         class_="lanes",
         viewBox=f"0 0 {WIDTH} {height}",
@@ -77,9 +81,13 @@ def describe(story: Story) -> str:
         return "The log marks no ranks; all failures stand in one lane."
     lanes = f" in {len(story.lanes)} lanes; ranks with the same story share one" if story.folded else ", one lane each"
     first = min(story.begins.items(), key=lambda kv: kv[1], default=None)
-    begins = f" The first report is of rank {first[0]}." if first else ""
+    begins = f" The first report is of rank {first[0]}." if first and story.ordered else ""
     quiet = n - len(story.heard)
-    silent = f" {quiet} {'has' if quiet == 1 else 'have'} no line of note in this log." if quiet else ""
+    silent = (
+        f" {quiet} {'has' if quiet == 1 else 'have'} no line of note marked as {'its' if quiet == 1 else 'theirs'}."
+        if quiet
+        else ""
+    )
     return f"{n:,} {'rank' if n == 1 else 'ranks'}{lanes}. {hurt:,} report a failure.{begins}{silent}"
 
 
@@ -87,7 +95,7 @@ def _px(x: float) -> float:
     return round(LEFT + x * PLOT, 1)
 
 
-def _axis(story: Story, bottom: int) -> Html:
+def _axis(story: Story, top: int, bottom: int) -> Html:
     parts = []
     for tick in thin(story.axis.ticks(), PLOT):
         x = _px(tick.x)
@@ -96,15 +104,13 @@ def _axis(story: Story, bottom: int) -> Html:
         if tick.gap:
             parts.append(tag("text", f"⋯ {tick.label} ⋯", class_="gap", x=x, y=bottom + 20, text_anchor="middle"))
         else:
-            parts.append(tag("path", class_="tick", d=f"M{x} {HEAD - 4}V{bottom + 4}"))
+            parts.append(tag("path", class_="tick", d=f"M{x} {top}V{bottom + 4}"))
             parts.append(tag("text", tick.label, x=x, y=bottom + 20, text_anchor=anchor))
     return tag("g", *parts, class_="axis", aria_hidden="true")
 
 
 def _spread(story: Story) -> Html:
     """A rising step for each rank that begins to report a failure."""
-    if not story.begins:
-        return Html("")
     top, base = 26, HEAD - 10
     total = len(story.begins)
     steps = sorted(story.begins.values())
@@ -122,7 +128,7 @@ def _spread(story: Story) -> Html:
         tag("path", d=d, class_="area"),
         tag("text", "ranks that report", x=LEFT - 12, y=base - 16, text_anchor="end", class_="name"),
         tag("text", "a failure, so far", x=LEFT - 12, y=base - 2, text_anchor="end", class_="name"),
-        tag("text", f"{total:,}", x=_px(1), y=top - 6, text_anchor="end", class_="count"),
+        tag("text", f"{total:,}", x=_px(1) + 6, y=top + 9, class_="count"),
         class_="spread",
         aria_hidden="true",
     )
@@ -131,19 +137,17 @@ def _spread(story: Story) -> Html:
 def _first(story: Story, bottom: int) -> Html:
     if story.first is None:
         return Html("")
-    x = _px(story.first)
-    right = story.first > 0.75
+    x, right = _px(story.first[0]), story.first[0] > 0.75
     return tag(
         "g",
         tag("path", d=f"M{x} 14V{bottom}"),
-        tag("text", "first evidence", x=x - 6 if right else x + 6, y=16, text_anchor="end" if right else "start"),
+        tag("text", story.first[1], x=x - 6 if right else x + 6, y=16, text_anchor="end" if right else "start"),
         class_="first",
         aria_hidden="true",
     )
 
 
-def _row(lane: Lane, index: int, name: str, story: Story) -> Html:
-    y = HEAD + ROW * index + ROW / 2
+def _row(lane: Lane, y: float, name: str, story: Story) -> Html:
     many = len(lane.ranks) > 1
     label = rank_words(lane.ranks, _LABEL - 6).partition(" (")[0] if lane.ranks else "launcher, unmarked"
     below = f"{len(lane.ranks):,} ranks" if many else ("culprit" if lane.culprit else "")
@@ -166,10 +170,11 @@ def _bar(lane: Lane, y: float) -> Html:
     if lane.spoke is None:
         if lane.marks:
             return Html("")
+        whose = "these ranks" if len(lane.ranks) > 1 else "this rank"
         return join(
             [
                 tag("path", class_="absent", d=f"M{_px(0)} {y}H{_px(1)}"),
-                tag("text", "no line of note in this log", class_="note", x=_px(0) + 8, y=y - 4),
+                tag("text", f"no line of note marked with {whose}", class_="note", x=_px(0) + 8, y=y - 4),
             ]
         )
     start, end = _px(lane.spoke[0]), _px(lane.spoke[1])
@@ -225,14 +230,14 @@ def _hint(mark: Mark, lane: Lane) -> str:
 
 
 # The map of ranks: (class, what it means), in the order of its legend.
-_STATES = (
+_STATES = [
     ("c-culprit", "culprit"),
     ("c-early", "reports early"),
     ("c-mid", "reports later"),
     ("c-late", "reports last"),
     ("c-quiet", "reports no failure"),
     ("c-absent", "no line of note"),
-)
+]
 
 
 def rank_map(story: Story, name: str) -> Html:
@@ -244,12 +249,13 @@ def rank_map(story: Story, name: str) -> Html:
     pitch = round(min(cell, 23), 2)
     top = max(ranks) // wide + 1
     culprits = {r for lane in story.lanes if lane.culprit for r in lane.ranks}
-    order = sorted(set(story.begins.values()))
-    cells: dict[str, list[int]] = {state: [] for state, _ in _STATES}
+    order = sorted(set(story.begins.values())) if story.ordered else []
+    states = _STATES if story.ordered else [(s, "reports a failure" if s == "c-early" else m) for s, m in _STATES]
+    cells: dict[str, list[int]] = {state: [] for state, _ in states}
     for rank in ranks:
         cells[_state(rank, story, culprits, order)].append(rank)
     paths = []
-    for state, meaning in _STATES:
+    for state, meaning in states:
         if not cells[state]:
             continue
         d = "".join(
@@ -265,7 +271,7 @@ def rank_map(story: Story, name: str) -> Html:
     svg = tag(
         "svg",
         tag("title", "Map of ranks", id=f"{name}-map-title"),
-        tag("desc", "; ".join(f"{m}: {len(cells[s]):,}" for s, m in _STATES if cells[s]), id=f"{name}-map-desc"),
+        tag("desc", "; ".join(f"{m}: {len(cells[s]):,}" for s, m in states if cells[s]), id=f"{name}-map-desc"),
         *labels,
         *paths,
         class_="map",
@@ -275,7 +281,7 @@ def rank_map(story: Story, name: str) -> Html:
     )
     legend = [
         tag("li", tag("span", class_=f"key {s}"), f"{m} ", tag("b", f"{len(cells[s]):,}"))
-        for s, m in _STATES
+        for s, m in states
         if cells[s]
     ]
     return join(
@@ -290,24 +296,19 @@ def _state(rank: int, story: Story, culprits: set[int], order: list[float]) -> s
     if rank in culprits:
         return "c-culprit"
     if rank in story.begins:
-        place_ = order.index(story.begins[rank]) if len(order) < 64 else _share(order, story.begins[rank])
-        third = place_ / max(1, len(order) - 1)
+        third = bisect_left(order, story.begins[rank]) / max(1, len(order) - 1)
         return "c-early" if third < 1 / 3 else "c-mid" if third < 2 / 3 else "c-late"
     return "c-quiet" if rank in story.heard else "c-absent"
-
-
-def _share(order: list[float], x: float) -> int:
-    from bisect import bisect_left
-
-    return bisect_left(order, x)
 
 
 def legend(story: Story) -> Html:
     """Return what the marks and bars of a picture mean."""
     used = {m.told.standing for lane in story.lanes for m in lane.marks}
     items = [tag("li", glyph(s), words) for s, words in STANDINGS.items() if s in used]
-    bars = [
-        tag("li", tag("span", class_=f"key {k}"), text(words))
-        for k, words in (("k-alive", "speaks, no failure yet"), ("k-hurt", "speaks, after its first failure"))
-    ]
+    spoken = [lane for lane in story.lanes if lane.spoke]
+    shown = (
+        ("k-alive", "speaks, no failure yet", any(lane.trouble != lane.spoke[0] for lane in spoken if lane.spoke)),
+        ("k-hurt", "speaks, after its first failure", any(lane.trouble is not None for lane in spoken)),
+    )
+    bars = [tag("li", tag("span", class_=f"key {key}"), text(words)) for key, words, there in shown if there]
     return tag("ul", *items, *bars, class_="legend")

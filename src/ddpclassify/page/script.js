@@ -45,9 +45,10 @@
   addEventListener("hashchange", reveal);
   reveal();
 
+  // On paper everything stands open but what is only context.
   let closed = [];
   addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details:not([open])")];
+    closed = [...document.querySelectorAll("details:not([open], .aside)")];
     for (const el of closed) el.open = true;
   });
   addEventListener("afterprint", () => {

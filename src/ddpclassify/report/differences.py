@@ -13,7 +13,8 @@ _TOKEN = re.compile(r"\d+(?:\.\d+)*(?: ?(?:[KMGT]i?B|ms)\b)?|[^\W\d]\w*|\S")
 _LONGEST = 200  # tokens looked at
 _DULL = 0.01  # numbers all within one percent are jitter
 _COLUMNS = 4
-_NEVER = re.compile(r"(?i)^(?:rank|pid|pg|guid|thread|uuid|host|node|line)$")
+# Last words of columns that never tell: who it is, how long it waited, values without a name.
+_NEVER = re.compile(r"(?i)^(?:rank|pid|pg|guid|thread|uuid|host|node|line|for|value)$")
 
 
 @dataclass(frozen=True)

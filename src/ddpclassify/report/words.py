@@ -114,17 +114,17 @@ def headline(d: Diagnosis) -> str:
 def who(d: Diagnosis) -> str:
     """Return whom the failure began with."""
     of = f" of {d.world_size}" if d.world_size else ""
+    everyone = f"all {d.world_size} ranks" if d.world_size else "all ranks"
     host = f" on {clean(d.culprit_host)}" if d.culprit_host else ""
     sure = f" ({d.culprit_confidence:.0%} sure)"
     ranks = rank_words(d.culprit_ranks)
     does = "failed first"
     if silent(d):
-        does = (
-            "say nothing themselves; the others tell" if len(d.culprit_ranks) > 1 else "says nothing; the others tell"
-        )
+        its, it, s = ("its", "it", "s") if len(d.culprit_ranks) == 1 else ("their", "them", "")
+        does = f"report{s} no failure of {its} own; the others point to {it}"
     return {
         "ranks": f"{ranks}{of}{host} {does}{sure}",
-        "all": f"all ranks{of} failed the same way{sure}" if d.world_size != 1 else f"the only rank{sure}",
+        "all": f"{everyone} failed the same way{sure}" if d.world_size != 1 else f"the only rank failed{sure}",
         "launcher": f"the launcher or something outside the workers{host}{sure}",
         "none": "nobody: no failure found",
         "unknown": f"the log does not tell which rank{sure}",

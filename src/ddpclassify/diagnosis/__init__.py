@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ddpclassify import taxonomy
-from ddpclassify.diagnose.missing import missing_evidence
+from ddpclassify.diagnosis.missing import missing_evidence
 from ddpclassify.features import Described
 from ddpclassify.model import Answers
 from ddpclassify.types import Diagnosis, Event, Failure

@@ -1,0 +1,151 @@
+"""`ddpclassify watch`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ddpclassify.watch import News
+
+SCHEMA = "ddpclassify.watch/1"
+FAILED = 10  # exit status, as of `predict --exit-code`
+_HOOK = 60  # seconds that a hook may take
+_CALLS = ("failure", "changed", "hang")  # events that the hook is called for
+
+
+@click.command(epilog="LOG is a file or a folder of per-rank files; neither need be there yet.")
+@click.argument("log", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each thing said, one a line.")
+@click.option(
+    "--exec", "hook", metavar="CMD", help="Run CMD in a shell at a failure or a hang; it gets the JSON on stdin."
+)
+@click.option("--once", is_flag=True, help="End with status 10 after the first failure or hang.")
+@click.option(
+    "--hang", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds of silence that are long."
+)
+@click.option(
+    "--settle", default=5.0, show_default=True, type=click.FloatRange(0), help="Seconds a diagnosis must last."
+)
+@click.option(
+    "--sure", default=0.95, show_default=True, type=click.FloatRange(0, 1), help="Least probability of a failure."
+)
+@click.option("--interval", default=0.5, show_default=True, type=click.FloatRange(0.05), help="Seconds between looks.")
+@click.option("--timeout", type=click.FloatRange(0), help="End with status 0 after this many seconds.")
+@click.option(
+    "--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A model folder of your own."
+)
+def watch(
+    log: Path,
+    as_json: bool,
+    hook: str | None,
+    once: bool,
+    hang: float,
+    settle: float,
+    sure: float,
+    interval: float,
+    timeout: float | None,
+    model: Path | None,
+) -> None:
+    """Follow a growing log, and speak once a failure is clear, and again if it changes.
+
+    A hang is said when ranks that wrote steadily say nothing for long while others go on; when nobody writes, that is
+    only said to be no news. The file may be rotated, truncated or come late.
+    """
+    from ddpclassify.api import load_model
+    from ddpclassify.watch import Watcher
+
+    if str(log) == "-":
+        raise click.UsageError("watch follows a file; for a pipe there is `ddpclassify run -- COMMAND`")
+    watcher = Watcher(log, load_model(model), sure, settle, hang)
+    if not log.exists():
+        click.echo(f"ddpclassify: waiting for {log}", err=True)
+    began = time.monotonic()
+    try:
+        while timeout is None or time.monotonic() - began < timeout:
+            for news in watcher.look():
+                row = _row(log, news)
+                click.echo(json.dumps(row) if as_json else _text(log, news))
+                sys.stdout.flush()
+                if news.event in _CALLS:
+                    if hook:
+                        _call(hook, row)
+                    if once:
+                        sys.exit(FAILED)
+            time.sleep(interval)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _row(log: Path, news: News) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "schema": SCHEMA,
+        "event": news.event,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "source": str(log),
+    }
+    if news.diagnosis is not None:
+        row["diagnosis"] = news.diagnosis.to_dict()
+    if news.hang is not None:
+        row["silent_ranks"], row["active_ranks"] = list(news.hang.silent), list(news.hang.active)
+        row["last_lines"] = [{"rank": rank, "text": text} for rank, text in news.last]
+    if news.seconds:
+        row["seconds"] = round(news.seconds, 1)
+    return row
+
+
+def _text(log: Path, news: News) -> str:
+    from ddpclassify.report import ranges, text_report
+
+    at = time.strftime("%H:%M:%S")
+    if news.event in ("failure", "changed") and news.diagnosis is not None:
+        title = "" if news.event == "failure" else " the diagnosis has changed"
+        return f"{at}{title}\n" + text_report(news.diagnosis, folded=news.folded)
+    if news.event == "hang" and news.hang is not None:
+        silent, active = ranges(list(news.hang.silent)), ranges(list(news.hang.active))
+        lines = [f"{at} hang: no line from rank {silent} for {news.seconds:.0f} s, while rank {active} goes on"]
+        lines += [f"  rank {rank} wrote last: {_clean(text)[:200]}" for rank, text in news.last]
+        return "\n".join([*lines, "  look at its stack: py-spy dump --pid PID"])
+    return f"{at} " + {
+        "recovered": "the job goes on: no failure any more",
+        "resumed": "the silent ranks write again",
+        "quiet": f"no news: nobody has written a line for {news.seconds:.0f} s; slow work, or all are stuck",
+    }.get(news.event, news.event)
+
+
+def _clean(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _call(hook: str, row: dict[str, Any]) -> None:
+    """Run the user's command; nothing of the log gets into its words, and its trouble is not ours."""
+    diagnosis = row.get("diagnosis") or {}
+    ranks = row.get("silent_ranks") or diagnosis.get("culprit_ranks") or []
+    env = {
+        "DDPCLASSIFY_EVENT": row["event"],
+        "DDPCLASSIFY_LOG": row["source"],
+        "DDPCLASSIFY_CATEGORY": diagnosis.get("category", ""),
+        "DDPCLASSIFY_RANKS": ",".join(map(str, ranks[:1000])),
+    }
+    try:
+        done = subprocess.run(
+            hook,
+            shell=True,
+            input=json.dumps(row).encode(),
+            stdout=sys.stderr.fileno(),
+            env={**os.environ, **env},
+            timeout=_HOOK,
+            check=False,
+        )
+        trouble = f"ended with status {done.returncode}" if done.returncode else ""
+    except (OSError, subprocess.SubprocessError) as error:
+        trouble = str(error)
+    if trouble:
+        click.echo(f"ddpclassify: the --exec command {trouble}; the watch goes on", err=True)

@@ -1,0 +1,95 @@
+"""The page in a real browser: the policy lets our script run, nothing is refused, a link opens its failure."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ddpclassify.api import load_model
+from ddpclassify.page import page
+
+CASES = Path(__file__).parent.parent / "cases"
+BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
+pytestmark = pytest.mark.skipif(not BROWSER, reason="no Chromium here")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--enable-logging=stderr",
+]
+
+
+def browse(tmp_path: Path, url: str, *args: str) -> subprocess.CompletedProcess[str]:
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    return subprocess.run(
+        [BROWSER, *FLAGS, profile, *args, url], capture_output=True, check=True, text=True, timeout=120
+    )
+
+
+def test_script_runs_links_open_their_failure_and_nothing_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    out.write_text(page([load_model().explain(CASES / "oom-one-of-eight-then-watchdogs.log")]), encoding="utf-8")
+    assert re.search(r'<form class="filter" hidden', out.read_text(encoding="utf-8"))
+    done = browse(tmp_path, f"{out.as_uri()}#log1-f2", "--dump-dom")
+    form = re.search(r"<form [^>]*>", done.stdout)
+    card = re.search(r'<details id="log1-f2"[^>]*>', done.stdout)
+    assert form is not None
+    assert card is not None
+    assert "hidden" not in form[0]
+    assert " open" in card[0]
+    assert not re.search("Content Security Policy|Uncaught", done.stderr)
+
+
+def test_filter_leaves_the_failures_of_a_rank(tmp_path: Path) -> None:
+    """The page's own script, with a few lines added that type for us (so without the policy)."""
+    html = page([load_model().explain(CASES / "oom-one-of-eight-then-watchdogs.log")])
+    typing = (
+        "<script>const f = document.querySelector('form.filter'); f.ranks.value = '5 - 5';"
+        "f.dispatchEvent(new Event('input')); document.title = f.shown.value</script>"
+    )
+    out = tmp_path / "page.html"
+    out.write_text(re.sub("<meta http-equiv[^>]*>", "", html).replace("</body>", typing + "</body>"), encoding="utf-8")
+    dom = browse(tmp_path, out.as_uri(), "--dump-dom").stdout
+    off = re.findall(r'<g class="lane[^"]* off" data-ranks="(\d+)"', dom)
+    cards = re.findall(r'<details id="log1-f[^>]*>', dom)
+    shown = [card for card in cards if " hidden" not in card]
+    assert off == ["0", "1", "2", "3", "4", "6", "7"]
+    assert shown == [card for card in cards if 'data-ranks="5"' in card]
+    assert f"<title>{len(shown)} of {len(cards)} failures</title>" in dom
+
+
+def test_log_text_never_runs(tmp_path: Path) -> None:
+    evil = [
+        "[rank0]: ValueError: </script><script>document.title='owned'</script>",
+        "[rank1]: RuntimeError: <img src=x onerror=document.title='owned'><svg onload=document.title='owned'>",
+    ]
+    out = tmp_path / "page.html"
+    out.write_text(page([load_model().explain(evil)]), encoding="utf-8")
+    dom = browse(tmp_path, out.as_uri(), "--dump-dom").stdout
+    assert "<title>owned" not in dom
+    assert "&lt;script&gt;" in dom
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, 1), (400, 0)], ids=["wide light", "narrow dark"])
+def test_screenshot(tmp_path: Path, width: int, scheme: int) -> None:
+    out, shot = tmp_path / "page.html", tmp_path / "shot.png"
+    out.write_text(page([load_model().explain(CASES / "silent-rank-of-eight.log")]), encoding="utf-8")
+    browse(
+        tmp_path,
+        out.as_uri(),
+        f"--window-size={width},900",
+        f"--blink-settings=preferredColorScheme={scheme}",
+        f"--screenshot={shot}",
+    )
+    assert shot.read_bytes().startswith(b"\x89PNG")
+    assert len(shot.read_bytes()) > 20_000
