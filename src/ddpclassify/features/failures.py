@@ -18,6 +18,7 @@ _LAUNCHER_FILES = (
     "launcher/runner.py",
     "launcher/launch.py",
 )
+_RAISED = 32  # tracebacks that are compared with each failure
 _QUIET = ("teardown", "info")
 
 
@@ -26,7 +27,11 @@ def failure_features(folded: Folded, seen: View) -> list[Features]:
     failures = folded.failures
     own = [f for f in failures if f.role_hint not in ("echo", "teardown", "info") and f.kind != "error_line"]
     tracebacks = [f for f in failures if f.kind in ("traceback", "exception")]
+    raised = [
+        (f, set(f.ranks)) for f in tracebacks if f.ranks and f.role_hint not in ("echo", *_QUIET) and not f.recovered
+    ][:_RAISED]
     timed = sorted(f.first_time for f in own if f.first_time is not None)
+    silent = seen.silent
     n_lines = max(folded.events.log.n_lines, 1)
     out = []
     before_own = before_cause = 0
@@ -64,6 +69,13 @@ def failure_features(folded: Folded, seen: View) -> list[Features]:
         if failure.first_time is not None and timed:
             x["earliest"] = float(failure.first_time <= timed[0])
             x["log seconds after first"] = math.log1p(max(0.0, min(failure.first_time - timed[0], 1e6)))
+        mine = set(failure.ranks)
+        # Who waits for a rank that raised is not the cause; who raised and is waited for may be.
+        elsewhere = bool(mine) and any(f is not failure and not ranks & mine for f, ranks in raised)
+        x["others raised"] = float(elsewhere)
+        x[f"role={role}&others raised"] = float(elsewhere)
+        x[f"is={statement}&others raised"] = float(elsewhere)
+        x["others wait for its ranks"] = float(bool(mine) and mine <= silent)
         x["has frames"] = float(bool(event.frames))
         if event.frames:
             x["innermost is user's"] = float(event.frames[-1].user)
