@@ -83,6 +83,17 @@ def test_a_hang_is_told_from_no_news(tmp_path: Path) -> None:
         process.terminate()
 
 
+def test_a_hang_fits_a_terminal_and_lets_no_escape_through() -> None:
+    from ddpclassify.cli.watch import _text
+    from ddpclassify.watch import News
+    from ddpclassify.watch.silence import Hang
+
+    hang = Hang(tuple(range(0, 4096, 2)), tuple(range(1, 4096, 2)), 301.5)
+    text = _text(Path("job.log"), News("hang", hang=hang, seconds=301.5, last=((0, "step 1 \x1b[2J" + "x " * 300),)))
+    assert all(line.isprintable() and len(line) <= 80 for line in text.split("\n"))
+    assert "(2048 in all) for 302 s" in text
+
+
 def test_what_cannot_be_watched_is_said() -> None:
     done = subprocess.run([sys.executable, "-m", "ddpclassify", "watch", "-"], capture_output=True, check=False)
     assert done.returncode == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ddpclassify.api import load_model
-from ddpclassify.watch import Watcher
+from ddpclassify.watch import Watcher, _ends
 
 TRACEBACK = (
     "[rank{0}]: Traceback (most recent call last):\n"
@@ -75,3 +75,11 @@ def test_a_job_that_ends_well_after_all_has_recovered(watcher: Watcher, clock: C
 
 def test_silence_of_all_is_said_once_as_no_news(watcher: Watcher, clock: Clock) -> None:
     assert events(watcher, clock, watcher.follower.log, [steps(0, 30), *[""] * 300]) == ["quiet"]
+
+
+def test_a_long_log_is_heard_at_its_end_only() -> None:
+    old, new = b"old\n" * (1 << 18), b"new\n" * 10
+    ends = dict(_ends([(0, old), (1, b"other\n"), (0, new)]))
+    assert ends[1] == b"other\n"
+    assert ends[0].endswith(b"old\n" + new)
+    assert len(ends[0]) == 1 << 19

@@ -102,26 +102,24 @@ def _row(log: Path, news: News) -> dict[str, Any]:
 
 
 def _text(log: Path, news: News) -> str:
-    from ddpclassify.report import ranges, text_report
+    from ddpclassify.report import text_report
+    from ddpclassify.report.words import rank_words, shorten
 
     at = time.strftime("%H:%M:%S")
     if news.event in ("failure", "changed") and news.diagnosis is not None:
         title = "" if news.event == "failure" else " the diagnosis has changed"
         return f"{at}{title}\n" + text_report(news.diagnosis, folded=news.folded)
     if news.event == "hang" and news.hang is not None:
-        silent, active = ranges(list(news.hang.silent)), ranges(list(news.hang.active))
-        lines = [f"{at} hang: no line from rank {silent} for {news.seconds:.0f} s, while rank {active} goes on"]
-        lines += [f"  rank {rank} wrote last: {_clean(text)[:200]}" for rank, text in news.last]
+        silent, active = rank_words(news.hang.silent, 16), rank_words(news.hang.active, 16)
+        lines = [f"{at} hang: no line from {silent} for {news.seconds:.0f} s"]
+        lines += [f"  while {active} " + ("goes on" if len(news.hang.active) == 1 else "go on")]
+        lines += [f"  rank {rank} wrote last: {shorten(text, 50)}" for rank, text in news.last]
         return "\n".join([*lines, "  look at its stack: py-spy dump --pid PID"])
     return f"{at} " + {
         "recovered": "the job goes on: no failure any more",
         "resumed": "the silent ranks write again",
         "quiet": f"no news: nobody has written a line for {news.seconds:.0f} s; slow work, or all are stuck",
     }.get(news.event, news.event)
-
-
-def _clean(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _call(hook: str, row: dict[str, Any]) -> None:

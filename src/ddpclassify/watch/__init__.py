@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from ddpclassify.watch.silence import Hang, Silence
 
 __all__ = ["News", "Watcher"]
 
-_HEARD = 1 << 20  # bytes of a piece whose lines are listened to one by one: its end
+_HEARD = 1 << 20  # bytes at a look whose lines are listened to one by one, of all files together: their ends
 _SHARE = 10  # a diagnosis may take one part in so many of the time
 _PATIENCE = 6  # so many times longer must an unknown failure last: what it is may yet come
 
@@ -100,8 +100,8 @@ class Watcher:
         version, n_lines = self.follower.version, self.follower.n_lines
         if self.owners is None or version != self.owners_at[0] or n_lines > 2 * self.owners_at[1]:
             self.owners, self.owners_at = Owners(self.follower.excerpt()), (version, n_lines)
-        for file, piece in pieces:
-            for line in piece[-_HEARD:].splitlines():
+        for file, end in _ends(pieces):
+            for line in end.splitlines():
                 self.silence.heard(self.owners.owner(file, decode(line)).rank, now, line[:500], begin)
 
     def _diagnose(self, now: float) -> None:
@@ -144,6 +144,16 @@ class Watcher:
             self.was_quiet = True
             return [News("quiet", seconds=quiet)]
         return []
+
+
+def _ends(pieces: list[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Yield the last lines of each file; a log that is long already when the watch begins is not heard in full."""
+    share = max(_HEARD // len({file for file, _ in pieces}), 1 << 12)
+    ends: dict[int, bytes] = {}
+    for file, piece in reversed(pieces):
+        if len(end := ends.get(file, b"")) < share:
+            ends[file] = piece[-(share - len(end)) :] + end
+    yield from ends.items()
 
 
 def _key(diagnosis: Diagnosis) -> tuple[Any, ...]:
