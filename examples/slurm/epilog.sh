@@ -6,7 +6,8 @@
 # Runs as root on every node of a job when the job ends. A status other than 0 would drain the node, so it never gives
 # one; everything that touches the user's files runs as the user, at low priority, and for a minute at most.
 set -u
-DDPCLASSIFY=${DDPCLASSIFY:-ddpclassify} # give a full path where root's PATH does not hold it
+export PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin # slurmd gives none
+DDPCLASSIFY=${DDPCLASSIFY:-ddpclassify} # a path that every user may run
 
 id=${SLURM_JOB_ID:-}
 user=${SLURM_JOB_USER:-}
@@ -21,12 +22,10 @@ case $(field ExitCode) in 0:0 | '') exit 0 ;; esac
 log=$(field StdOut)
 case $log in '' | /dev/null) exit 0 ;; esac
 
-# In the background: the node is free at once.
-(
-  # shellcheck disable=SC2016
-  timeout 60 nice -n 19 runuser -u "$user" -- bash -c '
-    log=$1 out=$1.diagnosis
-    { date "+%F %T"; "$2" predict "$log"; } >"$out.$$" 2>&1 && mv "$out.$$" "$out" || rm -f "$out.$$"
-  ' diagnose "$log" "$DDPCLASSIFY"
-) </dev/null >/dev/null 2>&1 &
+# In a session of its own: slurmd ends what is left of its scripts, and the node is free at once.
+# shellcheck disable=SC2016
+setsid -f timeout 60 nice -n 19 runuser -u "$user" -- bash -c '
+  out=$1.diagnosis
+  { date "+%F %T"; "$2" predict "$1"; } >"$out.$$" 2>&1 && mv "$out.$$" "$out" || rm -f "$out.$$"
+' diagnose "$log" "$DDPCLASSIFY" </dev/null >/dev/null 2>&1
 exit 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ddpclassify.instrument import MissingRanksError, together
-from ddpclassify.instrument.preflight import judge
+from ddpclassify.instrument.checks import judge
 from ddpclassify.instrument.who import Who
 
 

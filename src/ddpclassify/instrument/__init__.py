@@ -17,9 +17,9 @@ safe to call in a single process, before `init_process_group`, and twice.
 
 from __future__ import annotations
 
+from ddpclassify.instrument.checks import PreflightError, preflight
 from ddpclassify.instrument.crash import at, guard
 from ddpclassify.instrument.marks import setup
-from ddpclassify.instrument.preflight import PreflightError, preflight
 from ddpclassify.instrument.together import MissingRanksError, checkpoint
 
 __all__ = ["MissingRanksError", "PreflightError", "at", "checkpoint", "guard", "preflight", "setup"]
