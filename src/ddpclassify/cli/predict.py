@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import click
+
+FEW = 32
+"""Fewer logs than this are read one after the other: starting processes would take longer."""
+
+
+class Style(NamedTuple):
+    """How to report: all that a process needs to know besides the log."""
+
+    model: Path | None
+    as_json: bool
+    verbose: bool
+    quiet: bool
+
+
+class Report(NamedTuple):
+    """What to print for one log; `failed` is None where it could not be read."""
+
+    text: str
+    error: str
+    failed: bool | None
 
 
 @click.command(
     epilog="LOG is a file, a folder of per-rank files (one job), a .gz, .bz2, .xz or .zst file, or - for stdin."
 )
 @click.argument("logs", nargs=-1, metavar="[LOG]...")
+@click.option(
+    "--each", metavar="DIR", help="Every file and folder in DIR is a log; with - every line of stdin names one."
+)
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes for many logs; all cores by default.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a log, one a line.")
 @click.option(
     "--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A model folder of your own."
@@ -21,32 +47,99 @@ import click
 @click.option("-v", "--verbose", is_flag=True, help="All evidence, consequences and steps.")
 @click.option("-q", "--quiet", is_flag=True, help="One line a log.")
 def predict(
-    logs: tuple[str, ...], as_json: bool, model: Path | None, exit_code: bool, verbose: bool, quiet: bool
+    logs: tuple[str, ...],
+    each: str | None,
+    jobs: int | None,
+    as_json: bool,
+    model: Path | None,
+    exit_code: bool,
+    verbose: bool,
+    quiet: bool,
 ) -> None:
     """Diagnose each LOG: the category, the culprit, the proof, and what to do."""
-    from ddpclassify.api import load_model
-    from ddpclassify.report import json_report, text_report
-    from ddpclassify.types import SCHEMA, InputError
-
-    if not logs and sys.stdin.isatty():
+    if not logs and each is None and sys.stdin.isatty():
         raise click.UsageError("name a LOG, or pipe one in")
-    loaded = load_model(model)
+    if each == "-" and "-" in logs:
+        raise click.UsageError("standard input is either a log or the list of --each")
+    style = Style(model, as_json, verbose, quiet)
+    named = chain(logs, _listed(each)) if each is not None else iter(logs or ("-",))
     failed = unread = False
-    for number, log in enumerate(logs or ("-",)):
-        try:
-            folded, diagnosis = loaded.explain(log)
-        except InputError as error:
-            unread = True
-            click.echo(f"ddpclassify: {error}", err=True)
-            if as_json:
-                click.echo(json.dumps({"schema": SCHEMA, "source": log, "error": str(error)}))
-            continue
-        failed = failed or diagnosis.category != "no_failure"
-        if as_json:
-            click.echo(json_report(diagnosis))
-        else:
-            click.echo(("\n" if number and not quiet else "") + text_report(diagnosis, verbose, quiet, folded))
+    for number, report in enumerate(_reports(named, style, jobs)):
+        failed, unread = failed or bool(report.failed), unread or report.failed is None
+        if report.error:
+            click.echo(f"ddpclassify: {report.error}", err=True)
+        if report.text:
+            click.echo(("\n" if number and not (quiet or as_json) else "") + report.text)
     if unread:
         sys.exit(1)
     if exit_code and failed:
         sys.exit(10)
+
+
+def _listed(each: str) -> Iterator[str]:
+    if each == "-":
+        yield from (name for line in sys.stdin if (name := line.rstrip("\r\n")))
+        return
+    from ddpclassify.read.sources import list_jobs
+
+    yield from map(str, list_jobs(Path(each)))
+
+
+def _reports(logs: Iterator[str], style: Style, jobs: int | None) -> Iterator[Report]:
+    """Yield the reports in the order of the logs; of many logs, made by several processes."""
+    first = list(islice(logs, FEW))
+    if len(first) < FEW or jobs == 1 or "-" in first:
+        yield from (report(log, style) for log in chain(first, logs))
+        return
+    yield from _shown(_parallel(chain(first, logs), style, jobs))
+
+
+def _parallel(logs: Iterable[str], style: Style, jobs: int | None) -> Iterator[Report]:
+    from concurrent.futures import BrokenExecutor
+
+    from joblib import Parallel, delayed
+
+    from ddpclassify.types import InputError
+
+    # So many logs are read ahead of the one that is to be printed, however long the list.
+    pool = Parallel(n_jobs=jobs or -1, return_as="generator", pre_dispatch="8 * n_jobs", batch_size=4)
+    try:
+        yield from pool(delayed(report)(log, style) for log in logs)
+    except BrokenExecutor as error:
+        raise InputError(f"a process was killed, perhaps for want of memory; try --jobs 1 ({error})") from error
+
+
+def _shown(reports: Iterable[Report]) -> Iterator[Report]:
+    """Pass the reports on, counting them on standard error if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield from reports
+        return
+    from time import monotonic
+
+    shown = 0.0
+    for number, each in enumerate(reports, 1):
+        if monotonic() - shown > 0.2:
+            shown = monotonic()
+            click.echo(f"\r{number} logs", err=True, nl=False)
+        if each.text and sys.stdout.isatty():
+            click.echo("\r\x1b[K", err=True, nl=False)
+        yield each
+    click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def report(log: str, style: Style) -> Report:
+    """Diagnose one log and write its report."""
+    import json
+
+    from ddpclassify.api import load_model
+    from ddpclassify.report import json_report, text_report
+    from ddpclassify.types import SCHEMA, InputError
+
+    model = load_model(style.model)
+    try:
+        folded, diagnosis = model.explain(log)
+    except InputError as error:
+        row = json.dumps({"schema": SCHEMA, "source": log, "error": str(error)}) if style.as_json else ""
+        return Report(row, str(error), None)
+    text = json_report(diagnosis) if style.as_json else text_report(diagnosis, style.verbose, style.quiet, folded)
+    return Report(text, "", diagnosis.category != "no_failure")

@@ -3,44 +3,44 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 
 from ddpclassify.events.statements import match
 from ddpclassify.events.tracebacks import Assembler, exception_line, is_header
+from ddpclassify.patterns import lazy
 from ddpclassify.types import Attributed, Event, Events, Line
 
 __all__ = ["extract"]
 
-_STEP = re.compile(
+_STEP = lazy(
     r"(?i)\b(?:global[_ ]?step|steps?|iter|iteration|it|batch|epoch)s?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"
     r"|(?P<bar>\d{1,9})/\d{1,9} \["
 )
-_PROGRESS = re.compile(
+_PROGRESS = lazy(
     r"(?i)\bloss\b|it/s|s/it|samples/s|img/s|images/sec|tok(?:ens)?/s|lr[ =:]"
     r"|grad_norm|accuracy|\bacc\b|eta[ =:]|throughput"
 )
-_FINISHED = re.compile(
+_FINISHED = lazy(
     r"(?i)\btraining (?:is )?(?:complete|finished|done)|finished training|`Trainer\.fit` stopped|exits successfully"
     r"|\btrain(?:ing)? completed|run (?:finished|completed)|all (?:ranks )?done\b|^done\.?$|job (?:finished|completed)"
     r"|successfully completed|saved final (?:model|checkpoint)|End of (?:training|run)"
 )
-_CHECKPOINT = re.compile(
+_CHECKPOINT = lazy(
     r"(?i)\b(?:sav(?:ed|ing)|wrote|writing)\b.{0,40}(?:checkpoint|ckpt|model|\.pt\b|\.pth\b|\.safetensors|state)"
 )
-_ALARM = re.compile(
+_ALARM = lazy(
     r"(?i)\b(?:errors?|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable|refused|denied|not found|no such"
     r"|invalid|abort(?:ed|ing)?|lost|kill(?:ed|ing)|corrupt\w*|exception|timed? ?out|timeout|unhealthy|unreachable"
     r"|terminat\w+|cancel\w*|evict\w*|nan|inf|mismatch|missing|exceeded|insufficient|out of|not allowed|unsupported"
     r"|panic|shut(?:ting)? ?down|not ready|exit(?:ed)? (?:code|status|with)|signal|oom\w*|limit|full|expired|forbidden"
     r"|unauthori[sz]ed)\b"
 )
-_SECTION = re.compile(
+_SECTION = lazy(
     r"^(?:-- )?Process (?P<a>\d+) terminated with the following error|\[Rank (?P<b>\d+) Error Snippet\]"
     r"|-Begin global rank (?P<c>\d+) STD|^Process SpawnProcess-(?P<d>\d+):"
 )
-_INDENTED = re.compile(r"^\s{4,}\S")
-_CODE = re.compile(r"^\s+(?:raise|return|self\.|if|for|with|assert|[\w.]+\(|[\w., ]+ = )")
+_INDENTED = lazy(r"^\s{4,}\S")
+_CODE = lazy(r"^\s+(?:raise|return|self\.|if|for|with|assert|[\w.]+\(|[\w., ]+ = )")
 
 
 def extract(log: Attributed) -> Events:

@@ -10,23 +10,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from ddpclassify.patterns import lazy
 from ddpclassify.types import Event, Frame, Line
 
-_HEADER = re.compile(r"(?P<original>Original )?(?:Exception Group )?Traceback \(most recent call last\)")
-_FRAME = re.compile(r'^\s*>?\s*File "(?P<path>.+?)", line (?P<line>\d+)(?:(?:,)? in (?P<function>.+?))?\s*$')
-_RICH_FRAME = re.compile(r"^(?P<path>(?:[A-Za-z]:)?[\w./\\~<>@+-]+):(?P<line>\d+) in (?P<function>\S+)$")
-_GROUP = re.compile(r"^\s*(?:[|+]\s?|\+-\+-+ \d+ -+)+")
+_HEADER = lazy(r"(?P<original>Original )?(?:Exception Group )?Traceback \(most recent call last\)")
+_FRAME = lazy(r'^\s*>?\s*File "(?P<path>.+?)", line (?P<line>\d+)(?:(?:,)? in (?P<function>.+?))?\s*$')
+_RICH_FRAME = lazy(r"^(?P<path>(?:[A-Za-z]:)?[\w./\\~<>@+-]+):(?P<line>\d+) in (?P<function>\S+)$")
+_GROUP = lazy(r"^\s*(?:[|+]\s?|\+-\+-+ \d+ -+)+")
 _NAMED = (
     r"(?:Error|Exception|Interrupt|Exit|Warning|Failure|Fault"
     r"|Timeout|Iteration|Refused|Exceeded|Died|Closed|Crashed|NotFound|Mismatch)"
 )
-_TYPE = re.compile(
+_TYPE = lazy(
     rf"^(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*{_NAMED}\w*|(?:[a-z_]\w*\.)+(?:_?[A-Z]\w+|\w*error|timeout))(?::\s?(?P<message>.*)|\s*)$"
 )
-_ANY_TYPE = re.compile(r"^(?P<type>_?[A-Z][A-Za-z]+|(?:[A-Za-z_]\w*\.)+\w+)(?:: (?P<message>.*)|:?\s*)$")
+_ANY_TYPE = lazy(r"^(?P<type>_?[A-Z][A-Za-z]+|(?:[A-Za-z_]\w*\.)+\w+)(?:: (?P<message>.*)|:?\s*)$")
 _GLUED = re.compile(rf"^(?P<type>(?:[A-Za-z_]\w*\.)*?[A-Z]\w*?{_NAMED})(?P=type)+(?P<message>:.*|)$")
-_LINK = re.compile(r"^(?P<during>During handling of the above exception)|^The above exception was the direct cause")
-_LIBRARY = re.compile(
+_LINK = lazy(r"^(?P<during>During handling of the above exception)|^The above exception was the direct cause")
+_LIBRARY = lazy(
     r"(?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<(?!stdin)|[/\\](?:torch|transformers|accelerate|deepspeed|lightning|pytorch_lightning"
     r"|multiprocessing|ray|importlib|runpy\.py|threading\.py|subprocess\.py)[/\\.]|\\lib\\|[/\\]bin[/\\][\w-]+$|^/usr/lib|(?:ana|mini)conda\d?/lib"
 )

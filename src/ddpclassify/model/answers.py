@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ddpclassify.features import Described, Features
 from ddpclassify.features.culprits import rank_features, scope_features
-from ddpclassify.model.linear import Array, Part
+from ddpclassify.model.linear import Part
 from ddpclassify.types import Failure
 
 _CUED = 40  # failures of a log whose cues count
@@ -86,7 +84,7 @@ def category_features(described: Described, scores: Sequence[float]) -> Features
     return {k: 0.5 * v for k, v in x.items() if v}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Parts:
     """The linear models of a model file, by their task."""
 
@@ -100,7 +98,7 @@ class Parts:
 def answer(described: Described, parts: Parts) -> Answers:
     """Ask the models about one log."""
     cause = tuple(
-        float(parts.cause.probabilities(words, place)[1])
+        parts.cause.probabilities(words, place)[1]
         for words, place in zip(described.tokens, described.places, strict=True)
     )
     words, features = category_words(described, cause), category_features(described, cause)
@@ -119,7 +117,7 @@ def culprits(
     features = rank_features(described.folded, described.view, causes, category)
     return (
         _named(scope, scope.probabilities((), x)),
-        {r: float(rank.probabilities((), f)[1]) for r, f in features.items()},
+        {r: rank.probabilities((), f)[1] for r, f in features.items()},
     )
 
 
@@ -128,8 +126,8 @@ def ranked_causes(described: Described, scores: Sequence[float]) -> list[Failure
     return [described.folded.failures[i] for i in order_of(scores)[:3]]
 
 
-def _named(part: Part, probabilities: Array) -> dict[str, float]:
-    return dict(zip(part.classes, map(float, probabilities), strict=True))
+def _named(part: Part, probabilities: list[float]) -> dict[str, float]:
+    return dict(zip(part.classes, probabilities, strict=True))
 
 
 def _reason(part: Part, words: list[str], features: Features, category: str) -> str | None:
@@ -139,4 +137,4 @@ def _reason(part: Part, words: list[str], features: Features, category: str) -> 
     if not inside:
         return None
     best = max(inside, key=lambda i: scores[i])
-    return part.classes[best].partition("/")[2] if np.isfinite(scores[best]) else None
+    return part.classes[best].partition("/")[2]

@@ -1,67 +1,83 @@
-"""The model file: a folder with ``model.npz`` (arrays, no code) and ``card.json`` (what it is and how good).
+"""The model file: a folder with ``model.bin`` (arrays, no code) and ``card.json`` (what it is and how good).
 
-Nothing in it is executed on loading: arrays are read with pickling off, member names, types, shapes and sizes are
-checked against what the format allows before a byte of data is inflated, and the card's checksum must match.
+``model.bin`` is `MAGIC`, the length of a JSON header, the header, and arrays; the header says where each array lies.
+Arrays are used where they lie: nothing is unpacked, and nothing in the file is ever executed. The card's checksum must
+match, and every place and length is checked before use; weights are checked as they are used (`Part.scores`). Equal
+arrays, such as the vocabulary that two parts share, are stored once.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
-import zipfile
+import struct
+import sys
+from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ddpclassify.model.answers import Parts
-from ddpclassify.model.linear import Part
+from ddpclassify.model.linear import Columns, Part
+from ddpclassify.model.words import Words
 from ddpclassify.types import InputError
 
-FORMAT = 1
-"""Bump when a reader of the old format would misread the new one."""
+FORMAT = 2
+"""Bump when a reader of the old format would misread the new one, or the other way round."""
 
+MAGIC = b"ddpmodel"
 _PARTS = ("cause", "category", "reason", "scope", "rank")
-_FIELDS = {
-    "terms": "u1",
-    "names": "u1",
-    "classes": "u1",
-    "idf": "f8",
-    "coef": "f4",
-    "intercept": "f8",
-    "temperature": "f8",
+_VOCABULARIES = ("terms", "names")
+_WORDS = {"text": "B", "ends": "I", "slots": "I"}
+_ARRAYS = {  # name → type code of `array`
+    **{f"{words}.{key}": kind for words in _VOCABULARIES for key, kind in _WORDS.items()},
+    **{"idf": "d", "starts": "I", "outputs": "H", "values": "f", "intercept": "d"},
 }
-_MAX_BYTES = 256 << 20
+_MAX_BYTES = 64 << 20
 
 
 def pack(parts: Parts) -> bytes:
-    """Return the bytes of ``model.npz``; equal models give equal bytes."""
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    """Return the bytes of ``model.bin``; equal models give equal bytes."""
+    header: dict[str, Any] = {}
+    body = bytearray()
+    places: dict[tuple[str, bytes], list[int]] = {}
     for name in _PARTS:
         part: Part = getattr(parts, name)
-        for key, words in (("terms", part.terms), ("names", part.names), ("classes", part.classes)):
-            arrays[f"{name}.{key}"] = np.frombuffer("\n".join(words).encode(), np.uint8)
-        arrays[f"{name}.idf"] = part.idf
-        arrays[f"{name}.coef"] = part.coef
-        arrays[f"{name}.intercept"] = part.intercept
-        arrays[f"{name}.temperature"] = np.array([part.temperature])
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for key, array in arrays.items():
-            member = io.BytesIO()
-            np.lib.format.write_array(member, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{key}.npy"), member.getvalue(), zipfile.ZIP_DEFLATED)
-    return out.getvalue()
+        header[name] = {"classes": list(part.classes), "temperature": float(part.temperature), "arrays": {}}
+        for key, values in _arrays(part).items():
+            data = _little(array(_ARRAYS[key], values)).tobytes()
+            if (_ARRAYS[key], data) not in places:
+                places[_ARRAYS[key], data] = [len(body), len(values)]
+                body += data + bytes(-len(data) % 8)
+            header[name]["arrays"][key] = places[_ARRAYS[key], data]
+    head = json.dumps(header).encode()
+    head += b" " * (-(len(MAGIC) + 8 + len(head)) % 8)
+    return MAGIC + struct.pack("<Q", len(head)) + head + body
+
+
+def _arrays(part: Part) -> dict[str, Sequence[Any]]:
+    out: dict[str, Sequence[Any]] = {}
+    for key, found in (("terms", part.terms), ("names", part.names)):
+        words = found if isinstance(found, Words) else Words.of(list(found))
+        out |= {f"{key}.text": words.text, f"{key}.ends": words.ends, f"{key}.slots": words.slots}
+    weights = {"starts": part.coef.starts, "outputs": part.coef.outputs, "values": part.coef.values}
+    return {**out, "idf": list(part.idf), **weights, "intercept": list(part.intercept)}
+
+
+def _little(values: array[Any]) -> array[Any]:
+    """Turn an array's bytes from this machine's order to the file's, or back."""
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
 
 
 def save(parts: Parts, card: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Write a model folder; each file gets its name only when whole. Returns the card with its checksum."""
     folder.mkdir(parents=True, exist_ok=True)
     data = pack(parts)
-    card = {"format": FORMAT, **card, "sha256": hashlib.sha256(data).hexdigest()}
-    for name, content in (("model.npz", data), ("card.json", json.dumps(card, indent=1).encode() + b"\n")):
+    card = {**card, "format": FORMAT, "sha256": hashlib.sha256(data).hexdigest()}
+    for name, content in (("model.bin", data), ("card.json", json.dumps(card, indent=1).encode() + b"\n")):
         temporary = folder / f".{name}.{os.getpid()}"
         temporary.write_bytes(content)
         temporary.replace(folder / name)
@@ -73,68 +89,71 @@ def load(folder: Path) -> tuple[Parts, dict[str, Any]]:
 
     Raises
     ------
-    InputError : missing, damaged, of a newer format, or not what the format allows
+    InputError : missing, damaged, of another format, or not what the format allows
     """
     try:
         card = json.loads((folder / "card.json").read_text("utf-8"))
-        data = (folder / "model.npz").read_bytes()
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: no readable model: {error}") from error
     if not isinstance(card, dict) or not isinstance(card.get("format"), int):
         raise InputError(f"{folder}: card.json is not a model card")
-    if card["format"] > FORMAT:
+    if card["format"] != FORMAT:
+        newer = card["format"] > FORMAT
         raise InputError(
-            f"{folder}: model format {card['format']} is newer than this program reads ({FORMAT}); upgrade ddpclassify"
+            f"{folder}: model format {card['format']}, and this program reads {FORMAT}; "
+            + ("upgrade ddpclassify" if newer else "train the model anew with `ddpclassify train`")
         )
+    path = folder / "model.bin"
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise InputError(f"{folder}: model.bin is too large")
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{folder}: no readable model: {error}") from error
     if hashlib.sha256(data).hexdigest() != card.get("sha256"):
-        raise InputError(f"{folder}: model.npz does not match the checksum in card.json")
+        raise InputError(f"{folder}: model.bin does not match the checksum in card.json")
     try:
         return _unpack(data), card
-    except (ValueError, KeyError, zipfile.BadZipFile, OSError, EOFError) as error:
+    except (ValueError, KeyError, TypeError, LookupError, AttributeError, struct.error, RecursionError) as error:
         raise InputError(f"{folder}: damaged model: {error}") from error
 
 
 def _unpack(data: bytes) -> Parts:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        wanted = {f"{part}.{field}.npy": kind for part in _PARTS for field, kind in _FIELDS.items()}
-        found = {info.filename: info for info in archive.infolist()}
-        if set(found) != set(wanted) or len(archive.infolist()) != len(wanted):
-            raise ValueError("unexpected members")
-        if sum(info.file_size for info in found.values()) > _MAX_BYTES:
-            raise ValueError("too large")
-        arrays = {}
-        for name, kind in wanted.items():
-            with archive.open(name) as member:
-                array = np.lib.format.read_array(member, allow_pickle=False, max_header_size=10_000)
-            if array.dtype != np.dtype(kind) or array.ndim > 2 or (kind != "u1" and not np.isfinite(array).all()):
-                raise ValueError(f"{name}: unexpected type, shape or values")
-            arrays[name.removesuffix(".npy")] = array
-    return Parts(**{part: _part(part, arrays) for part in _PARTS})
+    if data[: len(MAGIC)] != MAGIC:
+        raise ValueError("not a model file")
+    start = len(MAGIC) + 8
+    body = start + struct.unpack_from("<Q", data, len(MAGIC))[0]
+    header = json.loads(data[start:body])
+    if set(header) != set(_PARTS):
+        raise ValueError("unexpected parts")
+    rest = memoryview(data)[body:]
+    return Parts(**{name: _part(name, header[name], rest) for name in _PARTS})
 
 
-def _part(name: str, arrays: dict[str, Any]) -> Part:
-    words = {key: _words(arrays[f"{name}.{key}"]) for key in ("terms", "names", "classes")}
-    part = Part(
-        {w: i for i, w in enumerate(words["terms"])},
-        {w: i for i, w in enumerate(words["names"])},
-        arrays[f"{name}.idf"],
-        arrays[f"{name}.coef"],
-        arrays[f"{name}.intercept"],
-        tuple(words["classes"]),
-        float(arrays[f"{name}.temperature"].reshape(-1)[0]),
+def _part(name: str, head: dict[str, Any], body: memoryview) -> Part:
+    arrays = {key: _array(body, kind, *head["arrays"][key]) for key, kind in _ARRAYS.items()}
+    terms, names = (Words(*(arrays[f"{key}.{a}"] for a in _WORDS)) for key in _VOCABULARIES)
+    classes, temperature = tuple(head["classes"]), head["temperature"]
+    outputs = len(arrays["intercept"])
+    fits = (
+        all(isinstance(c, str) for c in classes)
+        and isinstance(temperature, float)
+        and 1e-6 < temperature < 1e6
+        and outputs in (len(classes), len(classes) - 1 if len(classes) == 2 else -1)
+        and all(len(w.ends) and len(w.slots) & (len(w.slots) - 1) == 0 < len(w.slots) for w in (terms, names))
+        and len(arrays["idf"]) == len(terms)
+        and len(arrays["starts"]) == len(terms) + len(names) + 1
+        and len(arrays["outputs"]) == len(arrays["values"]) == arrays["starts"][-1]
     )
-    outputs = part.coef.shape[0]
-    if (
-        outputs not in (len(part.classes), len(part.classes) - 1 if len(part.classes) == 2 else -1)
-        or part.coef.shape != (outputs, len(part.terms) + len(part.names))
-        or part.idf.shape != (len(part.terms),)
-        or part.intercept.shape != (outputs,)
-        or part.temperature <= 0
-    ):
+    if not fits:
         raise ValueError(f"{name}: shapes disagree")
-    return part
+    coef = Columns(arrays["starts"], arrays["outputs"], arrays["values"])
+    return Part(terms, names, arrays["idf"], coef, arrays["intercept"], classes, temperature)
 
 
-def _words(array: Any) -> list[str]:
-    text = array.tobytes().decode("utf-8")
-    return text.split("\n") if text else []
+def _array(body: memoryview, kind: str, start: int, length: int) -> Any:
+    size = length * array(kind).itemsize
+    if not 0 <= start <= start + size <= len(body):
+        raise ValueError("an array outside the file")
+    view: Any = body[start : start + size]
+    return view.cast(kind) if sys.byteorder == "little" else _little(array(kind, view.tobytes()))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 
+from ddpclassify.patterns import lazy
 from ddpclassify.types import JobFacts, Line
 
 # Sizes: (weight, pattern). The weights tell an explicit statement from a hint; each is one form of one program.
 _SIZES: tuple[tuple[int, re.Pattern[str]], ...] = tuple(
-    (weight, re.compile(pattern))
+    (weight, lazy(pattern))
     for weight, pattern in (
         (3, r"(?i)(?<!group_)(?<!local_)(?<!node_)\bworld(?:[_ ]?size)?['\"]?\s?[=:]\s?(\d+)\b"),
         (3, r"(?i)\bworld[_ ]size (?:is |of )?(\d+)\b"),
@@ -26,25 +27,25 @@ _SIZES: tuple[tuple[int, re.Pattern[str]], ...] = tuple(
         (1, r"size: (\d+), global rank"),
     )
 )
-_WORTH = re.compile(r"[Rr]ank|RANK|size|world|WORLD|process|pid|PID|MEMBER")
+_WORTH = lazy(r"[Rr]ank|RANK|size|world|WORLD|process|pid|PID|MEMBER")
 _PID_RANK = (
-    re.compile(r"(?:ip=(?P<host>[\d.]+), )?pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+)"),
-    re.compile(r"process (?P<pid>\d+) spawned with command: .*?--local_rank=(?P<local>\d+)"),
-    re.compile(r"local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)"),
-    re.compile(r"[Gg]lobal rank (?P<rank>\d+) \(PID (?P<pid>\d+)\)"),
-    re.compile(r"mpirun noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+)"),
-    re.compile(r"(?i)\b(?:pid[ =:]+(?P<pid>\d+)[, ]+(?:global[_ ])?rank[ =:]+(?P<rank>\d+))"),
-    re.compile(r"(?i)\b(?:(?:global[_ ])?rank[ =:]+(?P<rank>\d+)[, (]+pid[ =:]+(?P<pid>\d+))"),
+    lazy(r"(?:ip=(?P<host>[\d.]+), )?pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+)"),
+    lazy(r"process (?P<pid>\d+) spawned with command: .*?--local_rank=(?P<local>\d+)"),
+    lazy(r"local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)"),
+    lazy(r"[Gg]lobal rank (?P<rank>\d+) \(PID (?P<pid>\d+)\)"),
+    lazy(r"mpirun noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+)"),
+    lazy(r"(?i)\b(?:pid[ =:]+(?P<pid>\d+)[, ]+(?:global[_ ])?rank[ =:]+(?P<rank>\d+))"),
+    lazy(r"(?i)\b(?:(?:global[_ ])?rank[ =:]+(?P<rank>\d+)[, (]+pid[ =:]+(?P<pid>\d+))"),
 )
-_TABLE_RANK = re.compile(r"rank\s+: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
-_TABLE_HOST = re.compile(r"host\s+: (?P<host>\S+)")
-_TABLE_PID = re.compile(r"exitcode\s+: -?\d+ \(pid: (?P<pid>\d+)\)")
-_HOST_RANKS = re.compile(r"'(?P<host>[\w.-]+)': \[(?P<ranks>[\d, ]+)\]")
-_NODE = re.compile(r"nnodes=(?P<nodes>\d+), num_local_procs=(?P<per>\d+), node_rank=(?P<node>\d+)")
-_RANK_ON_HOST = re.compile(r"(?i)\brank:? (?P<rank>\d+)(?:/\d+)? (?:on|@|host:?) (?P<host>[a-z][\w.-]+)")
+_TABLE_RANK = lazy(r"rank\s+: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
+_TABLE_HOST = lazy(r"host\s+: (?P<host>\S+)")
+_TABLE_PID = lazy(r"exitcode\s+: -?\d+ \(pid: (?P<pid>\d+)\)")
+_HOST_RANKS = lazy(r"'(?P<host>[\w.-]+)': \[(?P<ranks>[\d, ]+)\]")
+_NODE = lazy(r"nnodes=(?P<nodes>\d+), num_local_procs=(?P<per>\d+), node_rank=(?P<node>\d+)")
+_RANK_ON_HOST = lazy(r"(?i)\brank:? (?P<rank>\d+)(?:/\d+)? (?:on|@|host:?) (?P<host>[a-z][\w.-]+)")
 
-_HOST_IS = re.compile(r"(?i)(?:\brank[ =:]+(?P<rank>\d+)\b.{0,40}?)?\bhost(?:name)?[=:] ?(?P<host>[a-z][\w.-]+)")
-_SPANS = re.compile(r"(?P<host>[A-Za-z][\w.-]*)\s?[=:]\s?\[?(?P<low>\d{1,5})-(?P<high>\d{1,5})\b")
+_HOST_IS = lazy(r"(?i)(?:\brank[ =:]+(?P<rank>\d+)\b.{0,40}?)?\bhost(?:name)?[=:] ?(?P<host>[a-z][\w.-]+)")
+_SPANS = lazy(r"(?P<host>[A-Za-z][\w.-]*)\s?[=:]\s?\[?(?P<low>\d{1,5})-(?P<high>\d{1,5})\b")
 
 # A launcher is recognised by any of its words.
 LAUNCHERS: tuple[tuple[str, tuple[str, ...]], ...] = (

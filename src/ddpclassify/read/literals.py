@@ -10,15 +10,20 @@ from __future__ import annotations
 
 MANY = 8192
 SOME = 512
-FEW = 64
+FEW = 200
 
-SHAPES = {MANY: 4096, SOME: 1024, FEW: 256}
+SHAPES = {MANY: 1024, SOME: 512, FEW: 128}
 """How many shapes the rows of a class may bring; lines of further shapes are folded by their literal alone."""
+
+FRAME = b'File "'
+"""Marks the lines of a traceback; what stands close after one counts as `MANY`, since it may be the exception."""
 
 LITERALS: tuple[tuple[bytes, int], ...] = (
     (b"Traceback (most", MANY),
-    (b'File "', SOME),
+    (FRAME, MANY),
     (b"exitcode", MANY),
+    (b"(local_rank: ", MANY),  # torchrun's table of failures
+    (b"host      :", MANY),
     (b"atchdog", MANY),
     (b"NCCL WARN", SOME),
     (b"last enqueued", MANY),
@@ -41,12 +46,11 @@ LITERALS: tuple[tuple[bytes, int], ...] = (
     (b"exit code", MANY),
     (b"exit status", SOME),
     (b"return code", SOME),
-    (b"Exited", SOME),
+    (b" panic", SOME),
     (b"terminat", SOME),
     (b"core dumped", SOME),
     (b"what():", SOME),
-    (b"Aborted", SOME),
-    (b"abort", SOME),
+    (b"bort", SOME),  # abort, Aborted
     (b"CANCELLED", SOME),
     (b"vict", FEW),  # evicted, Evicting
     (b"reempt", FEW),
@@ -69,8 +73,8 @@ LITERALS: tuple[tuple[bytes, int], ...] = (
     (b"FATAL", FEW),
     (b"atal", FEW),
     (b"ailed", FEW),
+    (b"ailure", FEW),
     (b"FAILED", FEW),
-    (b"usage: ", FEW),
     (b"nable to", FEW),
     (b"annot ", FEW),
     (b"not found", FEW),
@@ -78,6 +82,7 @@ LITERALS: tuple[tuple[bytes, int], ...] = (
     (b" nan", FEW),
     (b"\xe2\x9d\xb1", FEW),  # ❱ marks the line in rich's traceback boxes
     (b"unhealthy", FEW),
+    (b" DBE", FEW),  # double-bit error
 )
 
 if len(LITERALS) > 64 or any(len(word) < 3 for word, _ in LITERALS):

@@ -13,17 +13,20 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ddpclassify.read.blocks import BLOCK, Blocks, Fill
 from ddpclassify.read.decode import decode
-from ddpclassify.read.literals import LITERALS, SHAPES
+from ddpclassify.read.literals import FRAME, LITERALS, MANY, SHAPES
 from ddpclassify.types import RawLine
 
 PIECE = 8192
 HEAD, TAIL = 400, 400  # lines kept whatever they say, as far as they fit a block
 BEFORE, AFTER = 3, 8  # neighbours of a hit …
 NEAR = 16  # … of the first hits of a shape
-EARLY, LATE = 32_000, 16_000  # lines kept in all: as they come, and of those that come after
-MANY_BYTES = 64 << 20  # from here on numpy's faster counting pays for its import
+NEAR_SHAPES = 500  # … and of so many shapes
+EARLY, LATE = 64_000, 16_000  # lines kept in all: as they come, and of those that come after
+MANY_BYTES = 128 << 20  # from here on numpy's faster counting pays for its import
 
 _VARYING = b"0123456789abcdef"
+_FRAME = next(i for i, (word, _) in enumerate(LITERALS) if word == FRAME)
+_AFTER_FRAME = 1024  # bytes after a frame in which an exception may follow
 
 Hit = tuple[int, int, int]  # literal's index, its start and end in the block
 Hits = Callable[["bytes | memoryview"], Iterable[Hit]]
@@ -52,10 +55,10 @@ def regex_scanner() -> Hits:
 class Shape:
     """The lines of one shape: how many came, where those of this block stand, and the last ones kept."""
 
-    __slots__ = ("count", "here", "keep", "last", "late")
+    __slots__ = ("count", "here", "keep", "last", "late", "near")
 
-    def __init__(self, keep: int) -> None:
-        self.keep, self.late, self.count = keep, keep // 8, 0
+    def __init__(self, keep: int, near: int) -> None:
+        self.keep, self.late, self.near, self.count = keep, keep // 8, near, 0
         self.here: list[tuple[int, int]] = []
         self.last: list[Piece] = []
 
@@ -124,7 +127,7 @@ class Picker:
 
     def _hits(self, block: bytearray, view: memoryview, spans: list[tuple[int, int, Shape | None]]) -> list[Shape]:
         """Append the spans to keep around the block's hits; return the shapes with lines beyond their first ones."""
-        n, done, late, shapes = len(view), 0, [], self.shapes
+        n, done, frame, late, shapes = len(view), 0, -_AFTER_FRAME, [], self.shapes
         room = EARLY - len(self.kept)
         for index, at, _ in self.hits(view):
             if at < done:  # the same line again
@@ -139,13 +142,17 @@ class Picker:
                 done = end
             line = bytes(view[start:end] if end - start <= 512 else view[max(start, at - 256) : at + 256])
             key = line.translate(None, _VARYING)
+            if index == _FRAME:
+                frame = end
+            elif at - frame < _AFTER_FRAME:
+                key += FRAME
             shape = shapes.get(key) or self._new(key, line, index)
             shape.count += 1
             if shape.count > shape.keep or room <= 0:
                 if not shape.here:
                     late.append(shape)
                 shape.here.append((start, end))
-            elif shape.count > NEAR or not whole:
+            elif shape.count > shape.near or not whole:
                 spans.append((start, end, None))
                 room -= 1
             else:
@@ -161,12 +168,16 @@ class Picker:
 
     def _new(self, key: bytes, line: bytes, index: int) -> Shape:
         """The entry of a shape that is new; when there is no room for more, that of all such lines of a literal."""
-        keep = max((LITERALS[i][1] for i, _, _ in self.hits(line)), default=LITERALS[index][1])
+        keep = LITERALS[index][1]
+        if any(self.room.values()):  # the rarest literal of the line says how much it matters
+            keep = MANY if key.endswith(FRAME) else max((LITERALS[i][1] for i, _, _ in self.hits(line)), default=keep)
         if not self.room[keep]:
             key = LITERALS[index][0]
-            return self.shapes.setdefault(key, Shape(keep))
-        self.room[keep] -= 1
-        shape = self.shapes[key] = Shape(keep)
+            if key in self.shapes:
+                return self.shapes[key]
+        else:
+            self.room[keep] -= 1
+        shape = self.shapes[key] = Shape(keep, NEAR if len(self.shapes) < NEAR_SHAPES else 0)
         return shape
 
     def _trim(self, late: list[Shape]) -> None:
@@ -215,10 +226,10 @@ def _visible(piece: bytes, hits: Hits) -> Iterator[str]:
         yield decode(text)
         return
     states = [state for state in text.split(b"\r") if state.strip()]
-    last = len(states) - 3  # of a long bar only the last states tell anything
-    for number, state in enumerate(states):
-        if number >= last or next(iter(hits(state)), None) is not None:
-            yield decode(state)
+    said = [i for i, state in enumerate(states) if next(iter(hits(state)), None) is not None]
+    # Of a long bar only the last states tell anything, and the first ones that hold a literal.
+    wanted = {*said[:3], *said[-3:], *range(max(0, len(states) - 3), len(states))}
+    yield from (decode(states[i]) for i in sorted(wanted))
     if not states:
         yield ""
 

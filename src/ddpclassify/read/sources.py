@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import re
+import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+from ddpclassify.patterns import lazy
 from ddpclassify.read.blocks import Fill, from_pieces
 from ddpclassify.types import InputError, SourceFile
 
 # What a path says of its writer, innermost component first. torchrun: <run>/attempt_<k>/<local rank>/stderr.log;
 # DeepSpeed: <stamp>_rank<global>.log; the others are habits of people and schedulers.
 _PATH_RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("attempt local_rank", re.compile(r"(?:^|/)attempt_(?P<attempt>\d+)/(?P<local_rank>\d+)/[^/]*$")),
-    ("rank", re.compile(r"(?:^|[^a-z])(?:global[-_.]?)?rank[-_.=]?(?P<rank>\d+)[^/]*$", re.I)),
+    ("attempt local_rank", lazy(r"(?:^|/)attempt_(?P<attempt>\d+)/(?P<local_rank>\d+)/[^/]*$")),
+    ("rank", lazy(r"(?:^|[^a-z])(?:global[-_.]?)?rank[-_.=]?(?P<rank>\d+)[^/]*$", re.I)),
     (
         "rank",
-        re.compile(r"(?:^|/)(?:worker|proc|process|task|out|log|err|std(?:out|err))[-_.](?P<rank>\d+)\.[a-z.]+$", re.I),
+        lazy(r"(?:^|/)(?:worker|proc|process|task|out|log|err|std(?:out|err))[-_.](?P<rank>\d+)\.[a-z.]+$", re.I),
     ),
-    ("rank", re.compile(r"(?:^|/)(?P<rank>\d+)\.(?:log|out|err|txt)(?:\.\w+)?$")),
+    ("rank", lazy(r"(?:^|/)(?P<rank>\d+)\.(?:log|out|err|txt)(?:\.\w+)?$")),
 )
-_HOST = re.compile(r"(?:^|/)(?P<host>(?:node|host|pod|worker|ip)[-_]?[\w.-]*?\d+)(?=/|[-_.](?:rank|attempt|\d))", re.I)
-_LOG_NAME = re.compile(
+_HOST = lazy(r"(?:^|/)(?P<host>(?:node|host|pod|worker|ip)[-_]?[\w.-]*?\d+)(?=/|[-_.](?:rank|attempt|\d))", re.I)
+_LOG_NAME = lazy(
     r"\.(?:log|out|err|txt|json|jsonl|stdout|stderr|\d+)(?:\.(?:gz|bz2|xz|zst))?$|^(?:stdout|stderr|log|out|err)$", re.I
 )
 
@@ -40,13 +43,37 @@ def list_files(path: Path) -> list[tuple[SourceFile, Path]]:
     """
     if not path.is_dir():
         return [(SourceFile(name=path.name), path)]
-    found = sorted(
-        (p for p in path.rglob("*") if p.is_file() and (_LOG_NAME.search(p.name) or "rank" in p.name)),
-        key=lambda p: [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", str(p.relative_to(path)))],
-    )
+    found = _natural((p for p in path.rglob("*") if p.is_file() and _is_log(p)), path)
     if not found:
         raise InputError(f"{path}: no log files in this folder")
     return [(hint(p.relative_to(path).as_posix()), p) for p in found]
+
+
+def list_jobs(path: Path) -> list[Path]:
+    """Return the logs in a folder of many jobs: its files, and its folders as one job each.
+
+    Raises
+    ------
+    InputError : not a folder, or none in it
+    """
+    try:
+        found = _natural((p for p in path.iterdir() if p.is_dir() or _is_log(p)), path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    if not found:
+        raise InputError(f"{path}: no logs in this folder")
+    return found
+
+
+def _is_log(path: Path) -> bool:
+    return bool(_LOG_NAME.search(path.name)) or "rank" in path.name
+
+
+def _natural(paths: Iterable[Path], root: Path) -> list[Path]:
+    """Sort as people count: rank 2 before rank 10."""
+    return sorted(
+        paths, key=lambda p: [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", str(p.relative_to(root)))]
+    )
 
 
 def hint(name: str) -> SourceFile:
@@ -80,12 +107,19 @@ def opened(path: Path | None) -> Iterator[Fill]:
     try:
         raw: IO[bytes] = sys.stdin.buffer if path is None else path.open("rb")
         with raw:
+            if path is not None and stat.S_ISCHR(os.fstat(raw.fileno()).st_mode) and not _ends(raw, path):
+                raise InputError(f"{name}: a device, not a log")
             buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", raw))
             head = buffered.peek(6)[:6]
             unpack = next((unpack for magic, unpack in _CODECS if head.startswith(magic)), None)
             yield _utf8(_plain(buffered) if unpack is None else _unpacked(unpack(buffered), name))
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or error}") from error
+
+
+def _ends(device: IO[bytes], path: Path) -> bool:
+    """Whether reading a device comes to an end: /dev/zero and its like never do."""
+    return device.isatty() or str(path) == os.devnull
 
 
 def _plain(stream: io.BufferedReader) -> Fill:

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from ddpclassify.features import Features
 from ddpclassify.features.culprits import rank_features, scope_features
 from ddpclassify.model.answers import Parts, category_features, category_words, ranked_causes
-from ddpclassify.model.linear import Array, Part
+from ddpclassify.model.linear import Array, Columns, Part
 from ddpclassify.train.samples import Sample
 
 FOLDS = 5
@@ -76,7 +76,7 @@ class Fitted:
             terms,
             names,
             idf,
-            np.asarray(self.model.coef_, np.float32),
+            Columns.of(self.model.coef_),
             np.asarray(self.model.intercept_, np.float64),
             tuple(map(str, self.model.classes_)),
             temperature,
@@ -202,7 +202,7 @@ def fit_reasons(
         inputs.terms,
         inputs.names,
         inputs.idf,
-        stacked.astype(np.float32),
+        Columns.of(stacked),
         np.asarray(intercept, np.float64),
         tuple(names),
     )
