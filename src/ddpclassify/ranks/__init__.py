@@ -140,7 +140,7 @@ def _json_body(text: str) -> str | None:
             stamp = next((row[k] for k in ("time", "timestamp", "ts", "@timestamp") if isinstance(row.get(k), str)), "")
             rank = row.get("rank")
             mark = f"[rank{rank}]: " if isinstance(rank, int) and not isinstance(rank, bool) else ""
-            return f"{stamp} {mark}{body}".strip("\n").lstrip(" ")
+            return (f"{stamp} " if stamp else "") + mark + body.strip("\n")
     return None
 
 

@@ -30,6 +30,8 @@ from ddpclassify.train.samples import Sample
 
 FOLDS = 5
 SEED = 20261201
+LEAST_RIGHT = 0.45
+"""Answers that are right less often are not given: two guesses in the report then say more than one name."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,40 @@ def temperature(probabilities: Array, y: Sequence[int]) -> float:
     return best
 
 
+def chow_threshold(confidence: Array, right: Array) -> float:
+    """Return the confidence below which fewer than `LEAST_RIGHT` of the answers are right (Chow, 1970).
+
+    Parameters
+    ----------
+    confidence, right : held-out answers, and whether each is right; shape (n,)
+    """
+    order = np.argsort(-confidence, kind="stable")
+    gain = np.cumsum(right[order] - LEAST_RIGHT)
+    return float(round(confidence[order][int(gain.argmax())], 2))
+
+
+def reliability(confidence: Array, right: Array, bins: int = 10) -> dict[str, Any]:
+    """Return the reliability table of held-out answers and their expected calibration error (Naeini et al., 2015)."""
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    rows = [
+        {
+            "from": b / bins,
+            "logs": int(here.sum()),
+            "confidence": float(confidence[here].mean()),
+            "right": float(right[here].mean()),
+        }
+        for b in range(bins)
+        if (here := place == b).any()
+    ]
+    error = sum(row["logs"] * abs(row["confidence"] - row["right"]) for row in rows) / len(confidence)
+    confident = [
+        {"from": c, "share": float(here.mean()), "wrong": float(1 - right[here].mean())}
+        for c in (0.5, 0.8, 0.9, 0.95)
+        if (here := confidence >= c).any()
+    ]
+    return {"expected_calibration_error": float(error), "bins": rows, "confident": confident}
+
+
 def fit_reasons(
     category: Fitted,
     words: Sequence[list[str]],
@@ -258,12 +294,14 @@ def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> 
     log_features = [category_features(s.described, p) for s, p in zip(samples, scores, strict=True)]
     probabilities, classes = out_of_fold(log_words, log_features, y, weight, groups, category_model, settings)
     t = temperature(probabilities, [classes.index(k) for k in y])
+    calibrated = softmax(np.log(np.clip(probabilities, 1e-12, 1)) / t, axis=1)
+    right = np.array([classes[int(j)] == k for j, k in zip(calibrated.argmax(1), y, strict=True)], dtype=float)
     category = fit_one(log_words, log_features, y, weight, category_model, settings)
     reason = fit_reasons(category, log_words, log_features, samples, weight, settings.c_reason)
 
     # 3. The culprit: the scope, and each rank where some ranks are it.
     guess = [classes[int(j)] for j in probabilities.argmax(1)]
-    sure = probabilities.max(1)
+    sure = calibrated.max(1)
     with_scope = [i for i, s in enumerate(samples) if s.label.get("scope")]
     scope_x = [
         scope_features(
@@ -318,5 +356,6 @@ def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> 
         "logs": len(samples),
         "groups": len(set(groups)),
         "temperature": t,
+        "calibration": reliability(calibrated.max(1), right),
     }
-    return Training(parts, held_out, threshold=0.25)
+    return Training(parts, held_out, chow_threshold(calibrated.max(1), right))
