@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -25,7 +26,13 @@ def _ranks(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ...]
 @click.option("--launchers", default="*", help="Only launchers whose name fits this pattern, like 'torchrun*'.")
 @click.option("--ranks", default="2,2,3,3,4,4,6,8", show_default=True, callback=_ranks, help="Ranks to draw from.")
 @click.option("--rendered", is_flag=True, help="Render logs from message formats instead of running jobs.")
-@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Jobs at a time.")
+@click.option(
+    "--jobs",
+    default=lambda: len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+    show_default="cores",
+    type=click.IntRange(1),
+    help="Jobs at a time.",
+)
 @click.option("--list", "list_all", is_flag=True, help="List faults and launchers, and stop.")
 @click.option("--dry-run", is_flag=True, help="Print the plan, and run nothing.")
 def generate(
