@@ -21,8 +21,10 @@ ACTS = {
     "port_in_use": "the master port is taken",
     "no_script": "the script is not there",
     "mount": "mount PATH OPTIONS: a tmpfs at PATH that only the job sees, like /dev/shm size=1m",
+    "no_network": "a network without any interface that is up",
+    "timeout": "timeout OPTIONS SECONDS: the job runs under `timeout`, as under a scheduler's time limit",
     "signal": "signal NAME: the launcher gets it while the job trains; INT goes to the whole group",
-    "kill_node": "the agent of the second node and its workers get SIGKILL at once while the job trains",
+    "kill_node": "kill_node NUMBER: a node's agent and its workers get SIGKILL at once while the job trains",
 }
 
 
@@ -42,13 +44,18 @@ def surroundings(act: str, port: int) -> Iterator[dict[str, int]]:
 
 
 def wrapped(act: str, command: list[str]) -> list[str]:
-    """The command as the act starts it: with a file system of its own for `mount`, which needs no root."""
+    """The command as the act starts it: in namespaces of its own for `mount` and `no_network`, which needs no root."""
     verb, _, rest = act.partition(" ")
+    if verb == "timeout":
+        return ["timeout", "--verbose", *rest.split(), *command]
+    alone = ["unshare", "--user", "--map-root-user"]
+    if verb == "no_network":
+        return [*alone, "--net", *command]
     if verb != "mount":
         return command
     path, _, options = rest.partition(" ")
     mount = f"mkdir -p {shlex.quote(path)} && mount -t tmpfs -o {shlex.quote(options)} tmpfs {shlex.quote(path)}"
-    return ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c", f'{mount} && exec "$@"', "bash", *command]
+    return [*alone, "--mount", "bash", "-c", f'{mount} && exec "$@"', "bash", *command]
 
 
 def happen(act: str, process: subprocess.Popen[bytes], output: Path, limit: float, ranks: int) -> list[int]:
@@ -58,7 +65,7 @@ def happen(act: str, process: subprocess.Popen[bytes], output: Path, limit: floa
         return []
     _wait_for_step(output, limit, ranks)
     if verb == "kill_node":
-        return _kill_node(process.pid)
+        return _kill_node(process.pid, name)
     number = signal.Signals[f"SIG{name}"]
     if number is signal.SIGINT:
         os.killpg(process.pid, number)  # a terminal's Ctrl-C reaches the whole foreground group
@@ -77,14 +84,14 @@ def _wait_for_step(output: Path, limit: float, ranks: int) -> None:
             return
 
 
-def _kill_node(session: int) -> list[int]:
-    """Kill the second agent of the job with its workers; returns their ranks."""
+def _kill_node(job: int, number: str) -> list[int]:
+    """Kill an agent of the job with its workers; returns their ranks."""
     victims, ranks = set[int](), list[int]()
-    folder = Path(f"/proc/{session}/cwd").readlink()
+    folder = Path(f"/proc/{job}/cwd").readlink()
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # gone, or another user's
             entries = (process / "environ").read_bytes().split(b"\0")
-            if b"GROUP_RANK=1" in entries and (process / "cwd").readlink() == folder:
+            if f"GROUP_RANK={number}".encode() in entries and (process / "cwd").readlink() == folder:
                 parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
                 victims |= {int(process.name), parent}
                 ranks += [int(entry[5:]) for entry in entries if entry.startswith(b"RANK=")]

@@ -76,10 +76,12 @@ def _who(job: JobPlan, lines: list[str], evidence: list[int], lost: Sequence[int
         victims = sorted({r for r in range(job.ranks) for n in evidence if _marked(launcher.marks, r, lines[n - 1])})
         if not victims:
             return evidence, "unknown", []
-        return evidence, "ranks", victims
+        return (evidence, "all", []) if len(victims) == job.ranks else (evidence, "ranks", victims)
+    if fault.where == "hidden" or (fault.where == "odd" and job.ranks == 2):
+        return evidence, "unknown", []  # of two that differ, neither is the odd one
     if fault.where == "others":
         told = [r for r in range(job.ranks) if any(_marked(launcher.marks, r, lines[n - 1]) for n in evidence)]
-        named = any(re.search(rf"Ranks? (?:\d+, )*{job.victim}\b", lines[n - 1]) for n in evidence)
+        named = any(re.search(rf"[Rr]anks? (?:\d+, )*{job.victim}\b", lines[n - 1]) for n in evidence)
         known = named or len(told) == job.ranks - 1
         return (evidence, "ranks", victims) if known else (evidence, "unknown", [])
     mine = [n for n in evidence if _marked(launcher.marks, job.victim, lines[n - 1])]
@@ -89,7 +91,7 @@ def _who(job: JobPlan, lines: list[str], evidence: list[int], lost: Sequence[int
         re.search(rf"local_rank: {job.victim} \(pid", lines[n - 1]) for n in evidence
     ):
         return evidence, "ranks", victims
-    if any(re.search(rf"[Rr]ank {job.victim}\b|\[{job.victim}\]: params", lines[n - 1]) for n in evidence):
+    if fault.where == "odd" or any(re.search(rf"[Rr]ank {job.victim}\b|\[{job.victim}\]: params", lines[n - 1]) for n in evidence):
         return evidence, "ranks", victims
     return evidence, "unknown", []
 
