@@ -91,7 +91,9 @@ def _who(job: JobPlan, lines: list[str], evidence: list[int], lost: Sequence[int
         re.search(rf"local_rank: {job.victim} \(pid", lines[n - 1]) for n in evidence
     ):
         return evidence, "ranks", victims
-    if fault.where == "odd" or any(re.search(rf"[Rr]ank {job.victim}\b|\[{job.victim}\]: params", lines[n - 1]) for n in evidence):
+    if fault.where == "odd" or any(
+        re.search(rf"[Rr]ank {job.victim}\b|\[{job.victim}\]: params", lines[n - 1]) for n in evidence
+    ):
         return evidence, "ranks", victims
     return evidence, "unknown", []
 

@@ -198,7 +198,7 @@ def _renamed(raw: bytes, folder: Path, job: JobPlan) -> bytes:
         (sys.prefix, "/opt/conda/envs/train"),
         (sys.base_prefix, "/opt/conda"),
         (socket.getfqdn(), f"{job.host}.cluster.local"),
-        (host, job.host),
+        (host, job.host) if len(host) > 2 else (f"node {host}", f"node {job.host}"),
     ]
     for old, new in pairs:
         if len(old) > 2:
