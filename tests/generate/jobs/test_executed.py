@@ -11,8 +11,8 @@ import pytest
 
 from ddpclassify import taxonomy
 from ddpclassify.generate.jobs import JobPlan, faults, make_plan, run_all
+from ddpclassify.generate.jobs.labelling import label_of
 from ddpclassify.generate.jobs.plan import WORKLOADS, _has_slot, script_of
-from ddpclassify.generate.jobs.runner import label_of
 
 BROKEN_ON_PURPOSE = {"run-code-syntax", "run-code-indent"}
 

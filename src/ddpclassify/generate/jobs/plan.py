@@ -21,7 +21,7 @@ WORKLOADS = tuple(sorted(p.stem for p in (HERE / "workloads").glob("*.py")))
 
 @dataclass(frozen=True)
 class Fault:
-    """A row of ``faults.toml``."""
+    """A row of ``faults/<category>.toml``."""
 
     id: str
     category: str
@@ -63,9 +63,12 @@ class JobPlan:
 
 @cache
 def faults() -> tuple[Fault, ...]:
-    """Return the fault table."""
-    rows: list[dict[str, Any]] = read_toml(HERE / "faults.toml")["fault"]
-    return tuple(Fault(**_frozen(row)) for row in rows)
+    """Return the fault table: the rows of ``faults/<category>.toml``, as ``faults/README.md`` describes them."""
+    return tuple(
+        Fault(category=path.stem, **_frozen(row))
+        for path in sorted((HERE / "faults").glob("*.toml"))
+        for row in read_toml(path)["fault"]
+    )
 
 
 def _frozen(row: dict[str, Any]) -> dict[str, Any]:
