@@ -28,7 +28,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ddpclassify.generate.jobs.plan import JobPlan, script_of
+from ddpclassify.generate.jobs.plan import JobPlan, files_of, script_of
 
 LIMIT = 75  # seconds a job may take
 _QUIET = {
@@ -84,7 +84,9 @@ def run_one(job: JobPlan) -> tuple[bytes, dict[str, Any] | None]:
         if job.fault.act == "port_in_use":
             stack.enter_context(_listening(port))
         if job.fault.act != "no_script":
-            (folder / job.script).write_text(script_of(job, values), "utf-8")
+            for file, text in files_of(job.script, script_of(job, values)).items():
+                (folder / file).parent.mkdir(exist_ok=True)
+                (folder / file).write_text(text, "utf-8")
         for file, text in job.launcher.files.items():
             (folder / file).write_text(text, "utf-8")
         if job.workload == "images":
@@ -224,6 +226,8 @@ def _bare(line: str) -> str:
 def _who(job: JobPlan, lines: list[str], evidence: list[int]) -> tuple[list[int], str, list[int]]:
     """The evidence of the culprits, the scope, and the culprit ranks, as far as the text tells them."""
     fault, launcher = job.fault, job.launcher
+    if launcher.header:
+        lines = _with_ranks(lines, launcher.header)
     if fault.where == "outside":
         return evidence, "launcher", []
     spawned = [int(m[1]) for line in lines if (m := re.search(r"Process (\d+) terminated with", line))]
@@ -250,8 +254,8 @@ def _who(job: JobPlan, lines: list[str], evidence: list[int]) -> tuple[list[int]
     mine = [n for n in evidence if _marked(launcher.marks, job.victim, lines[n - 1])]
     if mine:
         return mine, "ranks", victims
-    if _only_row(lines, job.victim) or any(
-        re.search(rf"local_rank: {job.victim} \(pid", lines[n - 1]) for n in evidence
+    if _only_row(lines, job.victim) or (
+        launcher.nodes == 1 and any(re.search(rf"local_rank: {job.victim} \(pid", lines[n - 1]) for n in evidence)
     ):
         return evidence, "ranks", victims
     if any(re.search(rf"[Rr]ank {job.victim}\b|\[{job.victim}\]: params", lines[n - 1]) for n in evidence):
@@ -261,6 +265,16 @@ def _who(job: JobPlan, lines: list[str], evidence: list[int]) -> tuple[list[int]
 
 def _marked(marks: str, rank: int, line: str) -> bool:
     return bool(re.search(rf"\[rank{rank}\]:", line) or (marks and re.search(marks.replace("{rank}", str(rank)), line)))
+
+
+def _with_ranks(lines: list[str], header: str) -> list[str]:
+    """The lines of joined files, each marked with the rank that the header above it names."""
+    rank, out = "", []
+    for line in lines:
+        if line.startswith("==> "):
+            rank = f"[rank{m[1]}]: " if (m := re.search(header, line)) else ""
+        out.append(rank + line)
+    return out
 
 
 def _only_row(lines: list[str], rank: int) -> bool:
