@@ -181,15 +181,18 @@ def make_plan(
             queues[category].append(fault)
             able = [w for w in workloads if suits(fault, w)]
             ways = {
-                x: [w for w in able if runs_under(w, x)] for x in launchers if x.name in (fault.launchers or LAUNCHERS)
+                x.name: fitting
+                for x in launchers
+                if (not fault.launchers or x.name in fault.launchers)
+                and (fitting := [w for w in able if runs_under(w, x)])
             }
-            ways = {x: fitting for x, fitting in ways.items() if fitting}
             if not ways:
                 continue
-            least = min(uses.get(x.name, 0.0) for x in ways)
-            launcher = rng.choice([x for x in ways if uses.get(x.name, 0.0) == least])
+            least = min(uses.get(name, 0.0) for name in ways)
+            launcher = LAUNCHERS[rng.choice([name for name in ways if uses.get(name, 0.0) == least])]
             uses[launcher.name] = least + 1 / launcher.weight
-            workload = rng.choices(ways[launcher], [w.weight for w in ways[launcher]])[0]
+            fitting = ways[launcher.name]
+            workload = rng.choices(fitting, [w.weight for w in fitting])[0]
             plan.append(_job(rng, len(plan), fault, workload.name, launcher, rng.choice(ranks)))
     return plan
 
