@@ -107,36 +107,6 @@ if __name__ == "__main__":
     mp.spawn(worker, args=(int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]), nprocs=int(sys.argv[1]), join=True)
 '''
 
-RAY = '''import os
-import runpy
-import socket
-import sys
-
-import ray
-from ray import train
-from ray.train import ScalingConfig
-from ray.train.data_parallel_trainer import DataParallelTrainer
-
-
-def train_loop(config):
-    context = train.get_context()
-    rank = context.get_world_rank()
-    os.chdir(config["folder"])
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=config["port"], WORLD_SIZE=str(context.get_world_size()),
-                      RANK=str(rank), LOCAL_RANK=str(context.get_local_rank()))
-    sys.path.insert(0, config["folder"])
-    sys.argv = [config["script"], *config["args"]]
-    runpy.run_path(config["script"], run_name="__main__")
-
-
-if __name__ == "__main__":
-    n, port, script, *args = sys.argv[1:]
-    ray.init(num_cpus=int(n) + 1, include_dashboard=False)
-    config = {"folder": os.getcwd(), "port": port, "script": script, "args": args}
-    trainer = DataParallelTrainer(train_loop, train_loop_config=config, scaling_config=ScalingConfig(num_workers=int(n)))
-    trainer.fit()
-'''
-
 _RUN = "{python} -m torch.distributed.run --nproc_per_node {n} --master_port {port}"
 _ENV = "MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE={n} RANK=$r LOCAL_RANK=$r"
 _LOOP = "for r in $(seq 0 $(({n}-1))); do {one} & done; wait"
@@ -149,6 +119,7 @@ _MPI = (
     "mpirun --allow-run-as-root --oversubscribe {tag} -np {n} -x MASTER_ADDR=127.0.0.1 -x MASTER_PORT={port} bash -c "
     "'WORLD_SIZE=$OMPI_COMM_WORLD_SIZE RANK=$OMPI_COMM_WORLD_RANK LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK exec {python} {script} {args}'"
 )
+SLURM_NODE = "slurm-node"  # the NodeName of the one-node Slurm that srun needs; logs name it as the job's host
 _SRUN = (
     "srun {tag} --overcommit -n {n} --export ALL,MASTER_ADDR=127.0.0.1,MASTER_PORT={port},WORLD_SIZE={n} bash -c "
     "'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID exec {python} {script} {args}'"
@@ -186,10 +157,11 @@ LAUNCHERS: dict[str, Launcher] = {
         Launcher("mpirun", "mpirun", _MPI.replace("{tag}", ""), "mpirun"),
         Launcher("mpirun-tag", "mpirun", _MPI.replace("{tag}", "--tag-output"), "mpirun", r"^\[1,{rank}\]<std"),
         Launcher("accelerate", "accelerate", _ACCELERATE.replace("{more}", "--multi_gpu"), "accelerate"),
-        Launcher("accelerate-mpi", "accelerate", _ACCELERATE.replace("{more}", "--cpu"), "accelerate"),
+        Launcher("accelerate-mpi", "accelerate", "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 MASTER_ADDR=127.0.0.1 MASTER_PORT={port} " + _ACCELERATE.replace("{more}", "--cpu --mpirun_hostfile hosts"), "accelerate",
+                 workloads=("accelerate_loop", "hf_trainer"), files={"hosts": "localhost slots=64\n"}, weight=0.5),
+        Launcher("deepspeed", "deepspeed", "env DS_ACCELERATOR=cpu {python} -m deepspeed.launcher.runner --num_gpus {n} --master_port {port} {script} {args}", "deepspeed", weight=0.5),
         Launcher("lightning", "lightning", "{python} {script} --devices {n} {args}", "lightning", workloads=("lightning_module",), weight=0.5),
         Launcher("srun", "srun", _SRUN.replace("{tag}", ""), "srun", ready="sinfo -h -t idle,mix,alloc"),
         Launcher("srun-label", "srun", _SRUN.replace("{tag}", "--label"), "srun", r"^ *{rank}: ", ready="sinfo -h -t idle,mix,alloc"),
-        Launcher("ray", "ray", "{python} ray_main.py {n} {port} {script} {args}", "ray", files={"ray_main.py": RAY}, weight=0.5),
     )
 }  # fmt: skip

@@ -276,7 +276,8 @@ def _noise_code(job: JobPlan, remark: Remark) -> str:
     ranks = "rank in " + repr(set(remark.ranks))
     when = f"{ranks} and step == {remark.step}" if noise.slot == "step" else ranks
     say = _VIA.get(noise.via, WORKLOADS[job.workload].say)
-    return f"if {when}:\n" + _indented(say.replace("{text}", "f" + repr(noise.text)), "    #")
+    text = ("f" if "{rank}" in noise.text else "") + repr(noise.text)
+    return f"if {when}:\n" + _indented(say.replace("{text}", text), "    #")
 
 
 def _guarded(fault: Fault) -> str:

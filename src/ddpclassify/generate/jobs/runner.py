@@ -28,6 +28,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ddpclassify.generate.jobs.launchers import SLURM_NODE
 from ddpclassify.generate.jobs.plan import JobPlan, files_of, script_of
 
 LIMIT = 75  # seconds a job may take
@@ -177,6 +178,7 @@ def _renamed(raw: bytes, folder: Path, job: JobPlan) -> bytes:
         (sys.base_prefix, "/opt/conda"),
         (socket.getfqdn(), f"{job.host}.cluster.local"),
         (host, job.host),
+        (SLURM_NODE, job.host),
     ]
     for old, new in pairs:
         if len(old) > 2:

@@ -69,7 +69,7 @@ def main():
     trainer = L.Trainer(
         accelerator="cpu",
         devices=args.devices,
-        strategy=DDPStrategy(process_group_backend="gloo", timeout=timedelta(seconds=8)),
+        strategy=DDPStrategy(process_group_backend="gloo", timeout=timedelta(seconds=30)),
         max_epochs=args.max_epochs,
         logger=False,
         log_every_n_steps=2,
