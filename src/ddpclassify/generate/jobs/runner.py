@@ -27,7 +27,8 @@ from typing import Any
 from ddpclassify.generate.jobs import guard
 from ddpclassify.generate.jobs.acts import happen, surroundings, wrapped
 from ddpclassify.generate.jobs.labelling import label_of
-from ddpclassify.generate.jobs.plan import JobPlan, script_of
+from ddpclassify.generate.jobs.launchers import SLURM_NODE
+from ddpclassify.generate.jobs.plan import JobPlan, files_of, script_of
 from ddpclassify.types import InputError
 
 LIMIT = 75  # seconds a job may take
@@ -138,7 +139,10 @@ def run_one(job: JobPlan, scratch: Path) -> tuple[bytes, dict[str, Any] | None]:
         port = _free_port()
         with surroundings(job.fault.act, port) as values:
             if job.fault.act != "no_script":
-                (folder / job.script).write_text(script_of(job, {"PORT2": _free_port(), **values}), "utf-8")
+                text = script_of(job, {"PORT2": _free_port(), **values})
+                for file, part in files_of(job.script, text).items():
+                    (folder / file).parent.mkdir(exist_ok=True)
+                    (folder / file).write_text(part, "utf-8")
             for file, text in job.launcher.files.items():
                 (folder / file).write_text(text, "utf-8")
             if job.workload == "images":
@@ -199,6 +203,7 @@ def _renamed(raw: bytes, folder: Path, job: JobPlan) -> bytes:
         (sys.base_prefix, "/opt/conda"),
         (socket.getfqdn(), f"{job.host}.cluster.local"),
         (host, job.host) if len(host) > 2 else (f"node {host}", f"node {job.host}"),
+        (SLURM_NODE, job.host),
     ]
     for old, new in pairs:
         if len(old) > 2:
