@@ -79,11 +79,12 @@ def run(
 
     off = {setting.name for setting in SETTINGS if plain or switches[f"no_{setting.name.replace('-', '_')}"]}
 
-    def diagnose(log: Path | Iterator[bytes], status: int) -> str:
+    def diagnose(log: Path | Iterator[bytes], status: int, error_file: Path | None) -> str:
         from ddpclassify.api import load_model
         from ddpclassify.report import json_report, text_report
+        from ddpclassify.wrap.error_file import explain
 
-        folded, diagnosis = load_model(model).explain(log)
+        folded, diagnosis = explain(load_model(model), log, error_file)
         if as_json:
             return json_report(diagnosis)
         if diagnosis.category == "no_failure" or not diagnosis.failures:
