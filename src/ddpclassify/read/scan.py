@@ -225,7 +225,7 @@ class Picker:
 
 
 def visible(piece: bytes, hits: Hits) -> Iterator[str]:
-    """Yield the states of a line, split at carriage returns: a progress bar overwrites itself, and an error may stand between its states."""
+    """Yield a line's states: a progress bar overwrites itself (carriage return), and an error may stand between."""
     text = piece.rstrip(b"\r\n")
     if b"\r" not in text:
         yield decode(text)

@@ -167,7 +167,8 @@ class Course:
         lines = [event.line for f in folded.failures if f.signature in causes for event in f.events]
         failed = max(((line.file, line.number) for line in lines), default=None)
         progress = folded.events.progress
-        wanted = set(diagnosis.culprit_ranks) & set(progress) or set(progress)
+        wanted: list[int | None] = [rank for rank in diagnosis.culprit_ranks if rank in progress]
+        wanted = wanted or list(progress)
         steps = {rank: progress[rank][0] for rank in wanted}
         if failed != self.failed or failed is None:
             self.further = 0

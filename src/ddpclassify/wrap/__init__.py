@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
+from ddpclassify.language import say as tell
 from ddpclassify.wrap.channels import Sink
 from ddpclassify.wrap.job import Job
 from ddpclassify.wrap.record import Record
@@ -48,15 +49,16 @@ def run_job(
     try:
         record = Record(logs, _say)
         command, env, said = settle(command, env, record.folder, off)
-        say(f"log in {record.folder}" + (f"; set {', '.join(said)} (--no-… or --plain leaves it)" if said else ""))
+        added = tell("; set {settings} (--no-… or --plain leaves it)", settings=", ".join(said)) if said else ""
+        say(tell("log in {folder}", folder=record.folder) + added)
     except OSError as error:
-        _say(f"no log is kept: {error.strerror or error}")
+        _say(tell("no log is kept: {error}", error=error.strerror or error))
     began, started = time.monotonic(), time.time()
     try:
         job = Job(command, env)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
-        _say(f"{command[0]}: {'command not found' if missing else error.strerror or error}")
+        _say(f"{command[0]}: {tell('command not found') if missing else error.strerror or error}")
         return _NOT_FOUND if missing else _NOT_EXECUTABLE
     if record is None:
         return job.run(lambda channel, piece: None)
@@ -64,7 +66,9 @@ def run_job(
     status = job.run(_careful(record.take))
     record.close()
     if status:
-        say(f"exit status {status} after {time.monotonic() - began:.0f} s; full log in {record.path}")
+        seconds = f"{time.monotonic() - began:.0f}"
+        end = "exit status {status} after {seconds} s; full log in {path}"
+        say(tell(end, status=status, seconds=seconds, path=record.path))
         if diagnose is not None:
             _diagnose(record, status, _left(env.get("TORCHELASTIC_ERROR_FILE"), started), diagnose)
     return status
@@ -89,7 +93,8 @@ def _careful(sink: Sink) -> Sink:
                 sink(channel, piece)
             except Exception as error:
                 working = False
-                _say(f"the log ends here, the job goes on ({type(error).__name__}: {error})")
+                told = f"{type(error).__name__}: {error}"
+                _say(tell("the log ends here, the job goes on ({error})", error=told))
 
     return take
 
@@ -100,7 +105,8 @@ def _diagnose(
     try:
         text = diagnose(record.lines(), status, error_file)
     except BaseException as error:  # whatever it is, also Ctrl-C: the job's exit status stands
-        _say(f"no diagnosis ({type(error).__name__}: {error}); try `ddpclassify predict {record.path}`")
+        told = f"{type(error).__name__}: {error}"
+        _say(tell("no diagnosis ({error}); try `ddpclassify predict {path}`", error=told, path=record.path))
         return
     _put("\n" + text + "\n")
 
