@@ -64,7 +64,9 @@ def _table(found: list[Category]) -> list[str]:
     rows = [(say("name"), say("origin"), say("retry"))]
     rows += [(category.name, say(category.origin), say(category.retry)) for category in found]
     widths = [max(columns(row[i]) for row in rows) + 2 for i in range(2)]
-    heads = ["".join(cell + " " * (w - columns(cell)) for cell, w in zip(row, [*widths, 0])) for row in rows]
+    heads = [
+        "".join(cell + " " * (w - columns(cell)) for cell, w in zip(row, [*widths, 0], strict=True)) for row in rows
+    ]
     lines = [_heading(heads[0])]
     for category, head in zip(found, heads[1:], strict=True):
         lines += [head, *_wrap(category.summary, "    ", "    ")]

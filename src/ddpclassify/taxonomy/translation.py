@@ -1,8 +1,8 @@
 """A category's texts in another language; what is not translated stays English.
 
-A file holds ``title``, ``meaning``, ``first_check``, ``steps``, and ``missing`` with one text for each such table of the
-English file, in its order; ``[neighbours]`` has a text for each neighbour, and ``[reasons.ID]`` what the reason itself
-says. Log lines, flags and commands are the same in all languages.
+A file holds ``title``, ``meaning``, ``first_check``, ``steps``, and ``missing`` with one text for each such table of
+the English file, in its order; ``[neighbours]`` has a text for each neighbour, and ``[reasons.ID]`` what the reason
+itself says. Log lines, flags and commands are the same in all languages.
 """
 
 from __future__ import annotations
