@@ -205,8 +205,6 @@ class Diagnosis:
         return {"schema": d.pop("schema"), **d}
 
     def _repr_html_(self) -> str:
-        import html
+        from ddpclassify.page.card import card
 
-        from ddpclassify.report import text_report
-
-        return f"<pre>{html.escape(text_report(self))}</pre>"
+        return card(self)

@@ -43,6 +43,8 @@ def test_form_matches_its_example(form: Form) -> None:
         ("2026-12-01T12:00:00.123Z stderr F [rank4]: KeyError: 'a'", 4, None, None, None, "KeyError: 'a'"),
         ("[pod/job-worker-2/pytorch] hello", None, None, "job-worker-2", None, "hello"),
         ("E1201 12:00:00.123456 4711 torch/distributed/elastic/api.py:874] failed (exitcode: 1)", None, None, None, None, "failed (exitcode: 1)"),
+        ("[rank3]:[local1]: 2026-12-01T12:00:00.123 node7 | hello", 3, 1, "node7", None, "hello"),
+        ("[default1]:[rank3]:[local1]: 2026-12-01T12:00:00.123 gpu-a | [rank3]: KeyError: 'a'", 3, 1, "gpu-a", None, "KeyError: 'a'"),
         ("loss at rank 3 was high", None, None, None, None, "loss at rank 3 was high"),
         ("3: not a label when it stands alone", None, None, None, None, "3: not a label when it stands alone"),
     ],

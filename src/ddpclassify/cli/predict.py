@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 import click
 
+from ddpclassify import language
+from ddpclassify.cli.options import paint
+
 FEW = 32
 """Fewer logs than this are read one after the other: starting processes would take longer."""
 
@@ -21,6 +24,7 @@ class Style(NamedTuple):
     as_json: bool
     verbose: bool
     quiet: bool
+    language: str
 
 
 class Report(NamedTuple):
@@ -61,7 +65,7 @@ def predict(
         raise click.UsageError("name a LOG, or pipe one in")
     if each == "-" and "-" in logs:
         raise click.UsageError("standard input is either a log or the list of --each")
-    style = Style(model, as_json, verbose, quiet)
+    style = Style(model, as_json, verbose, quiet, language.current())
     named = chain(logs, _listed(each)) if each is not None else iter(logs or ("-",))
     failed = unread = False
     for number, report in enumerate(_reports(named, style, jobs)):
@@ -69,7 +73,8 @@ def predict(
         if report.error:
             click.echo(f"ddpclassify: {report.error}", err=True)
         if report.text:
-            click.echo(("\n" if number and not (quiet or as_json) else "") + report.text)
+            plain = quiet or as_json
+            click.echo(report.text if plain else "\n" * bool(number) + paint(report.text))
     if unread:
         sys.exit(1)
     if exit_code and failed:
@@ -135,6 +140,7 @@ def report(log: str, style: Style) -> Report:
     from ddpclassify.report import json_report, text_report
     from ddpclassify.types import SCHEMA, InputError
 
+    language.use(style.language)
     model = load_model(style.model)
     try:
         folded, diagnosis = model.explain(log)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from ddpclassify.language import say
+
 
 @click.command(
     epilog="LOG is a file, a folder of per-rank files (one job), a .gz, .bz2, .xz or .zst file, or - for stdin."
@@ -57,7 +59,7 @@ def report(logs: tuple[str, ...], output: Path, as_json: bool, model: Path | Non
             click.echo(text)
         else:
             _write(output, text)
-            click.echo(f"wrote {output}", err=True)
+            click.echo(say("wrote {path}", path=output), err=True)
     if unread:
         sys.exit(1)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from ddpclassify.cli.options import paint
+from ddpclassify.language import say
 from ddpclassify.wrap.settings import SETTINGS
 
 # What a death that left no word in the log points to.
@@ -26,9 +28,11 @@ def _silent_end(status: int) -> str:
     try:
         name = signal.Signals(status - 128).name
     except ValueError:
-        return f"ddpclassify: the log shows no failure; the command's own exit status was {status}"
+        text = say("the log shows no failure; the command's own exit status was {status}", status=status)
+        return f"ddpclassify: {text}"
+    text = say("the log shows no failure; the job was ended by {signal}", signal=name)
     hint = _SIGNALS.get(name)
-    return f"ddpclassify: the log shows no failure; the job was ended by {name}" + (f" ({hint})" if hint else "")
+    return f"ddpclassify: {text}" + (say(" ({hint})", hint=say(hint)) if hint else "")
 
 
 def _switches(command: Callable[..., None]) -> Callable[..., None]:
@@ -79,15 +83,18 @@ def run(
 
     off = {setting.name for setting in SETTINGS if plain or switches[f"no_{setting.name.replace('-', '_')}"]}
 
-    def diagnose(log: Path | Iterator[bytes], status: int) -> str:
+    def diagnose(log: Path | Iterator[bytes], status: int, error_file: Path | None) -> str:
         from ddpclassify.api import load_model
         from ddpclassify.report import json_report, text_report
+        from ddpclassify.wrap.error_file import explain
 
-        folded, diagnosis = load_model(model).explain(log)
+        folded, diagnosis = explain(load_model(model), log, error_file)
         if as_json:
             return json_report(diagnosis)
         if diagnosis.category == "no_failure" or not diagnosis.failures:
             return _silent_end(status)
-        return text_report(diagnosis, folded=folded)
+        text = text_report(diagnosis, folded=folded)
+        return paint(text) if sys.stderr.isatty() and context.color is not False else text
 
+    context = click.get_current_context()
     sys.exit(run_job(list(command), logs, off, quiet, None if no_diagnosis else diagnose))

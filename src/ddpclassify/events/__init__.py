@@ -12,9 +12,11 @@ from ddpclassify.types import Attributed, Event, Events, Line
 
 __all__ = ["extract"]
 
-_STEP = lazy(
-    r"(?i)\b(?:global[_ ]?step|steps?|iter|iteration|it|batch|epoch)s?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"
-    r"|(?P<bar>\d{1,9})/\d{1,9} \["
+# Where a line tells both ("epoch 1 step 300"), the step tells more.
+_STEPS = (
+    lazy(r"(?i)\b(?:global[_ ]?step|steps?|iter|iteration|it|batch)s?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"),
+    lazy(r"(?P<step>\d{1,9})/\d{1,9} \["),
+    lazy(r"(?i)\bepochs?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"),
 )
 _PROGRESS = lazy(
     r"(?i)\bloss\b|it/s|s/it|samples/s|img/s|images/sec|tok(?:ens)?/s|lr[ =:]"
@@ -82,8 +84,8 @@ def extract(log: Attributed) -> Events:
             events.append(event)
             if event.role != "info":
                 continue
-        if _PROGRESS.search(text) and (step := _STEP.search(text)) is not None:
-            progress[line.rank] = (int(step["step"] or step["bar"]), line.number)
+        if _PROGRESS.search(text) and (step := _step(text)) is not None:
+            progress[line.rank] = (step, line.number)
             last_progress = max(last_progress, line.number)
         if _FINISHED.search(text):
             finished.append(line)
@@ -97,6 +99,10 @@ def extract(log: Attributed) -> Events:
     events.sort(key=lambda e: (e.line.file, e.line.number))
     failed = max((e.attempt for e in events if e.role not in ("info", "teardown")), default=0)
     return Events(log, tuple(events), progress, last_progress, tuple(finished), tuple(checkpoints), failed)
+
+
+def _step(text: str) -> int | None:
+    return next((int(found["step"]) for pattern in _STEPS if (found := pattern.search(text))), None)
 
 
 def _unglued(lines: tuple[Line, ...]) -> Iterator[tuple[Line, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from ddpclassify.language import say
 from ddpclassify.types import Event, Folded, Line
 
 Mode = Literal["time", "line", "file"]
@@ -56,7 +57,7 @@ class Axis:
 
     @property
     def caption(self) -> str:
-        return _CAPTIONS[self.mode]
+        return say(_CAPTIONS[self.mode])
 
     def key(self, line: Line) -> float | None:
         """Return where a line stands on the unshortened axis; `None` when it can't be told."""
@@ -115,16 +116,16 @@ class Axis:
     def label(self, key: float) -> str:
         """Return a key for people: a time of day, or a line number."""
         if self.mode != "time":
-            return f"line {key:.0f}"
+            return say("line {lines}", lines=f"{key:.0f}")
         seconds = int(key % 86400)
         return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
     def _length(self, length: float) -> str:
         if self.mode != "time":
-            return f"{length - 1:,.0f} lines"
+            return say("{n} lines", n=f"{length - 1:,.0f}")
         for unit, word in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
             if length >= 1.5 * unit or unit == 1:
-                return f"{length / unit:.3g} {word}"
+                return f"{length / unit:.3g} {say(word)}"
         return ""
 
 

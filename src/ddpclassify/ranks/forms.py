@@ -69,6 +69,8 @@ FORMS: tuple[Form, ...] = (
     Form("ray", "(", r"\((?P<actor>[\w.<>\[\]:-]+(?:\([^)]*\))?)? ?pid=(?P<pid>\d+)(?:, ip=(?P<host>[\d.a-f:]+))?\) ?",
          "(RayTrainWorker pid=4711, ip=10.0.0.3) "),
     Form("raylet", "(", r"\((?:raylet|autoscaler|gcs_server)(?: [^,)]*)?(?:, ip=(?P<host>[\d.a-f:]+))?\) ?", "(raylet, ip=10.12.3.201) "),
+    Form("instrument", "[", rf"\[rank(?P<rank>\d+)\]:(?:\[local(?P<local>\d+)\]:)? {_DATE}T{_CLOCK} (?P<host>[\w.-]+) \| ?",
+         "[rank3]:[local1]: 2026-12-01T12:00:00.123 node7 | "),
     Form("rank", "[", r"\[rank(?P<rank>\d+)\]: ?", "[rank11]: "),
     Form("tee", "[", r"\[(?!rank\d)[a-zA-Z_]+?(?P<local>\d+)\]: ?", "[default3]:"),
     # --- loggers' heads

@@ -200,6 +200,11 @@ class Picker:
 
         return int(np.count_nonzero(np.frombuffer(block, np.uint8, end - start, start) == 10))
 
+    def rejoin(self, limit: int) -> None:
+        """Join the last two blocks when they are small, for the end of a file that comes in small pieces."""
+        if len(self.recent) == 2 and (size := self.recent[0][1] + self.recent[1][1]) <= limit:
+            self.recent = [(self.recent[0][0][: self.recent[0][1]] + self.recent[1][0][: self.recent[1][1]], size)]
+
     def _tail(self) -> Iterator[Piece]:
         """The last lines of the last two blocks, backwards."""
         number, left = self.number - (not self.open), TAIL
@@ -219,8 +224,8 @@ class Picker:
         return sorted(pieces, key=lambda p: p[0]), self.number - 1 + self.open
 
 
-def _visible(piece: bytes, hits: Hits) -> Iterator[str]:
-    """Split at carriage returns: a progress bar overwrites itself, and an error may stand between its states."""
+def visible(piece: bytes, hits: Hits) -> Iterator[str]:
+    """Yield a line's states: a progress bar overwrites itself (carriage return), and an error may stand between."""
     text = piece.rstrip(b"\r\n")
     if b"\r" not in text:
         yield decode(text)
@@ -252,5 +257,5 @@ def scan(file: int, fill: Fill, hits: Hits, size: int = BLOCK) -> tuple[list[Raw
     for block, n in blocks:
         picker.feed(block, n)
     pieces, n_lines = picker.result()
-    lines = [RawLine(file, number, text) for number, piece in pieces for text in _visible(piece, hits)]
+    lines = [RawLine(file, number, text) for number, piece in pieces for text in visible(piece, hits)]
     return lines, n_lines, blocks.n_bytes

@@ -26,6 +26,7 @@ __all__ = ["News", "Watcher"]
 _HEARD = 1 << 20  # bytes at a look whose lines are listened to one by one, of all files together: their ends
 _SHARE = 10  # a diagnosis may take one part in so many of the time
 _PATIENCE = 6  # so many times longer must an unknown failure last: what it is may yet come
+_GOES_ON = 3  # looks in a row that see further steps after a failure: peers of a dead rank take a step or two at most
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Watcher:
         self.answer: tuple[Folded, Diagnosis] | None = None
         self.failed = 0.0  # probability that something has failed, whatever it is
         self.since = float("-inf")
+        self.course = Course()
         self.spoken: tuple[Any, ...] | None = None
         self.hanging: tuple[int, ...] = ()
         self.was_quiet = False
@@ -114,6 +116,7 @@ class Watcher:
         if self.answer is None or _key(diagnosis) != _key(self.answer[1]):
             self.since = now
         self.answer = described.folded, diagnosis
+        self.course.note(described.folded, diagnosis)
         self.took = time.monotonic() - started
 
     def _failure(self, now: float) -> list[News]:
@@ -122,7 +125,7 @@ class Watcher:
         folded, diagnosis = self.answer
         if now - self.since < self.settle * (_PATIENCE if diagnosis.category == "unknown" else 1):
             return []
-        healthy = not self._troubled()
+        healthy = not self._troubled() or self.course.further >= _GOES_ON
         key = None if healthy else _key(diagnosis)
         if key == self.spoken or not (healthy or self.failed >= self.sure):
             return []
@@ -144,6 +147,34 @@ class Watcher:
             self.was_quiet = True
             return [News("quiet", seconds=quiet)]
         return []
+
+
+class Course:
+    """Whether the training goes on after its last failure; no end mark is needed to see that.
+
+    `further` counts the looks in a row at which those who should be dead, or where they write no steps anybody, had
+    come to another step.
+    """
+
+    def __init__(self) -> None:
+        self.further = 0
+        self.failed: tuple[int, int] | None = None  # file and line of the last report of the cause
+        self.steps: dict[int | None, int] = {}
+
+    def note(self, folded: Folded, diagnosis: Diagnosis) -> None:
+        """Take in what a look at the log says."""
+        causes = {row["signature"] for row in diagnosis.failures if row["role"] == "cause"}
+        lines = [event.line for f in folded.failures if f.signature in causes for event in f.events]
+        failed = max(((line.file, line.number) for line in lines), default=None)
+        progress = folded.events.progress
+        wanted: list[int | None] = [rank for rank in diagnosis.culprit_ranks if rank in progress]
+        wanted = wanted or list(progress)
+        steps = {rank: progress[rank][0] for rank in wanted}
+        if failed != self.failed or failed is None:
+            self.further = 0
+        elif any(step != self.steps.get(rank, step) for rank, step in steps.items()):
+            self.further += 1
+        self.failed, self.steps = failed, {rank: step for rank, (step, _) in progress.items()}
 
 
 def _ends(pieces: list[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
