@@ -57,6 +57,11 @@ def _switches(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--no-diagnosis", is_flag=True, help="Only pass through and keep the log.")
 @click.option("--json", "as_json", is_flag=True, help="The diagnosis as one line of JSON.")
 @click.option(
+    "--redact",
+    is_flag=True,
+    help="Mask tokens, keys, passwords and e-mail addresses in the diagnosis; the kept log is as the job wrote it.",
+)
+@click.option(
     "--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A model folder of your own."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but the diagnosis of a failure.")
@@ -66,6 +71,7 @@ def run(
     plain: bool,
     no_diagnosis: bool,
     as_json: bool,
+    redact: bool,
     model: Path | None,
     quiet: bool,
     **switches: bool,
@@ -83,7 +89,7 @@ def run(
         from ddpclassify.api import load_model
         from ddpclassify.report import json_report, text_report
 
-        folded, diagnosis = load_model(model).explain(log)
+        folded, diagnosis = load_model(model).explain(log, redact=redact)
         if as_json:
             return json_report(diagnosis)
         if diagnosis.category == "no_failure" or not diagnosis.failures:
