@@ -35,7 +35,7 @@ STAGES = (
     "watch",
 )
 PIECES = [
-    *"aA1 /.:-='([<@|+", "a.", "A1", "1.", "1, ", "a b ", "a-", "a: ", "a=1 ", "://", "Error", "Error: ", "a/", "é", "[1] ",
+    *"aA1 /.:-='([<@|+", "a.", "A1", "1.", "1, ", "a b ", "a-", "a: ", "a=1 ", "://", "Error", "Error: ", "a/", "é",
 ]  # fmt: skip
 SHORT, LONG = 500, 2000
 SUSPECT = 0.0003  # seconds that a linear search in `SHORT` characters does not take

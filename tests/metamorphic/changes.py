@@ -14,8 +14,9 @@ from ddpclassify.types import Folded
 
 Change = Callable[[str, Folded, random.Random], "str | None"]
 _RANK = re.compile(
-    r"(?i)(?P<before>\b(?:(?:local|global|world)[_ ])?ranks?(?:\s*[:=#]\s?|\s\[|\[|\s|)|\[default|^\[\d,|^ *(?=\d+: )|SpawnProcess-"
-    r"|\bProcess (?=\d+ terminated)|\[\[\d+,\d+\],|\bGPU |cuda:)(?P<rank>\d{1,5})(?P<more>(?:, ?\d{1,5})*)(?![\d.])",
+    r"(?i)(?P<before>\b(?:(?:local|global|world)[_ ])?ranks?(?:\s*[:=#]\s?|\s\[|\[|\s|)|\[default|^\[\d,|^ *(?=\d+: )"
+    r"|SpawnProcess-|\bProcess (?=\d+ terminated)|\[\[\d+,\d+\],|\bGPU |cuda:)"
+    r"(?P<rank>\d{1,5})(?P<more>(?:, ?\d{1,5})*)(?![\d.])",
     re.M,
 )
 _TIME = re.compile(r"(?<![\d:.])(?P<h>[01]\d|2[0-3])(?P<rest>:[0-5]\d:[0-5]\d)(?![\d:])")
