@@ -25,6 +25,7 @@ class Style(NamedTuple):
     verbose: bool
     quiet: bool
     language: str
+    redact: bool = False
 
 
 class Report(NamedTuple):
@@ -48,6 +49,7 @@ class Report(NamedTuple):
     "--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A model folder of your own."
 )
 @click.option("--exit-code", is_flag=True, help="Exit 10 when any log shows a failure.")
+@click.option("--redact", is_flag=True, help="Mask tokens, keys, passwords and e-mail addresses.")
 @click.option("-v", "--verbose", is_flag=True, help="All evidence, consequences and steps.")
 @click.option("-q", "--quiet", is_flag=True, help="One line a log.")
 def predict(
@@ -57,6 +59,7 @@ def predict(
     as_json: bool,
     model: Path | None,
     exit_code: bool,
+    redact: bool,
     verbose: bool,
     quiet: bool,
 ) -> None:
@@ -65,7 +68,7 @@ def predict(
         raise click.UsageError("name a LOG, or pipe one in")
     if each == "-" and "-" in logs:
         raise click.UsageError("standard input is either a log or the list of --each")
-    style = Style(model, as_json, verbose, quiet, language.current())
+    style = Style(model, as_json, verbose, quiet, language.current(), redact)
     named = chain(logs, _listed(each)) if each is not None else iter(logs or ("-",))
     failed = unread = False
     for number, report in enumerate(_reports(named, style, jobs)):
@@ -137,15 +140,19 @@ def report(log: str, style: Style) -> Report:
     import json
 
     from ddpclassify.api import load_model
+    from ddpclassify.redact import mask
     from ddpclassify.report import json_report, text_report
     from ddpclassify.types import SCHEMA, InputError
 
     language.use(style.language)
     model = load_model(style.model)
     try:
-        folded, diagnosis = model.explain(log)
+        folded, diagnosis = model.explain(log, redact=style.redact)
     except InputError as error:
-        row = json.dumps({"schema": SCHEMA, "source": log, "error": str(error)}) if style.as_json else ""
-        return Report(row, str(error), None)
+        said = str(error)
+        if style.redact:
+            log, said = mask(log), mask(said)
+        row = json.dumps({"schema": SCHEMA, "source": log, "error": said}) if style.as_json else ""
+        return Report(row, said, None)
     text = json_report(diagnosis) if style.as_json else text_report(diagnosis, style.verbose, style.quiet, folded)
     return Report(text, "", diagnosis.category != "no_failure")

@@ -61,6 +61,11 @@ def _switches(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--no-diagnosis", is_flag=True, help="Only pass through and keep the log.")
 @click.option("--json", "as_json", is_flag=True, help="The diagnosis as one line of JSON.")
 @click.option(
+    "--redact",
+    is_flag=True,
+    help="Mask tokens, keys, passwords and e-mail addresses in the diagnosis; the kept log is as the job wrote it.",
+)
+@click.option(
     "--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A model folder of your own."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but the diagnosis of a failure.")
@@ -70,6 +75,7 @@ def run(
     plain: bool,
     no_diagnosis: bool,
     as_json: bool,
+    redact: bool,
     model: Path | None,
     quiet: bool,
     **switches: bool,
@@ -88,7 +94,7 @@ def run(
         from ddpclassify.report import json_report, text_report
         from ddpclassify.wrap.error_file import explain
 
-        folded, diagnosis = explain(load_model(model), log, error_file)
+        folded, diagnosis = explain(load_model(model), log, error_file, redact)
         if as_json:
             return json_report(diagnosis)
         if diagnosis.category == "no_failure" or not diagnosis.failures:

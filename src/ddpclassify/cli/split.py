@@ -20,8 +20,9 @@ SCHEMA = "ddpclassify.split/1"
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The folder to make.")
 @click.option("-n", "--number", is_flag=True, help="Begin each line with its number: `sort -n DIR/*` is the log again.")
 @click.option("--raw", is_flag=True, help="Keep colours and other terminal control codes.")
+@click.option("--redact", is_flag=True, help="Mask tokens, keys, passwords and e-mail addresses.")
 @click.option("--json", "as_json", is_flag=True, help="Say what was written as JSON.")
-def split(log: str, output: Path, number: bool, raw: bool, as_json: bool) -> None:
+def split(log: str, output: Path, number: bool, raw: bool, redact: bool, as_json: bool) -> None:
     """Write one clean file a rank, and one for lines no rank owns.
 
     Every line of LOG is in exactly one of the parts, in its order.
@@ -30,7 +31,8 @@ def split(log: str, output: Path, number: bool, raw: bool, as_json: bool) -> Non
     from ddpclassify.split import REST
     from ddpclassify.split import split as split_log
 
-    done = split_log(log, output, numbered=number, raw=raw)
+    done = split_log(log, output, numbered=number, raw=raw, redact=redact)
+    log = done.source
     if done.crowded:
         text = say("{log} names too many ranks; lines of those beyond the limit are in {rest}", log=log, rest=REST)
         click.echo(f"ddpclassify: {text}", err=True)

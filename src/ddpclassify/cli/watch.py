@@ -47,6 +47,7 @@ _CALLS = ("failure", "changed", "hang")  # events that the hook is called for
 )
 @click.option("--interval", default=0.5, show_default=True, type=click.FloatRange(0.05), help="Seconds between looks.")
 @click.option("--timeout", type=click.FloatRange(0), help="End with status 0 after this many seconds.")
+@click.option("--redact", is_flag=True, help="Mask tokens, keys, passwords and e-mail addresses.")
 @click.option(
     "--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A model folder of your own."
 )
@@ -60,6 +61,7 @@ def watch(
     sure: float,
     interval: float,
     timeout: float | None,
+    redact: bool,
     model: Path | None,
 ) -> None:
     """Follow a growing log, and speak once a failure is clear, and again if it changes.
@@ -68,19 +70,21 @@ def watch(
     only said to be no news. The file may be rotated, truncated or come late.
     """
     from ddpclassify.api import load_model
+    from ddpclassify.redact import mask
     from ddpclassify.watch import Watcher
 
     if str(log) == "-":
         raise click.UsageError("watch follows a file; for a pipe there is `ddpclassify run -- COMMAND`")
-    watcher = Watcher(log, load_model(model), sure, settle, hang)
+    name = mask(str(log)) if redact else str(log)
+    watcher = Watcher(log, load_model(model), sure, settle, hang, redact=redact)
     if not log.exists():
-        click.echo("ddpclassify: " + say("waiting for {log}", log=log), err=True)
+        click.echo("ddpclassify: " + say("waiting for {log}", log=name), err=True)
     began = time.monotonic()
     try:
         while timeout is None or time.monotonic() - began < timeout:
             for news in watcher.look():
-                row = _row(log, news)
-                click.echo(json.dumps(row) if as_json else paint(_text(log, news)))
+                row = _row(name, news)
+                click.echo(json.dumps(row) if as_json else paint(_text(news)))
                 sys.stdout.flush()
                 if news.event in _CALLS:
                     if hook:
@@ -92,12 +96,12 @@ def watch(
         sys.exit(130)
 
 
-def _row(log: Path, news: News) -> dict[str, Any]:
+def _row(source: str, news: News) -> dict[str, Any]:
     row: dict[str, Any] = {
         "schema": SCHEMA,
         "event": news.event,
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "source": str(log),
+        "source": source,
     }
     if news.diagnosis is not None:
         row["diagnosis"] = news.diagnosis.to_dict()
@@ -109,7 +113,7 @@ def _row(log: Path, news: News) -> dict[str, Any]:
     return row
 
 
-def _text(log: Path, news: News) -> str:
+def _text(news: News) -> str:
     from ddpclassify.report import text_report
     from ddpclassify.report.words import rank_words, shorten
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from ddpclassify.events.statements import match
+from ddpclassify.events.statements import fields, match
 from ddpclassify.events.tracebacks import Assembler, exception_line, is_header
 from ddpclassify.patterns import lazy
 from ddpclassify.types import Attributed, Event, Events, Line
@@ -38,11 +38,11 @@ _ALARM = lazy(
     r"|unauthori[sz]ed)\b"
 )
 _SECTION = lazy(
-    r"^(?:-- )?Process (?P<a>\d+) terminated with the following error|\[Rank (?P<b>\d+) Error Snippet\]"
-    r"|-Begin global rank (?P<c>\d+) STD|^Process SpawnProcess-(?P<d>\d+):"
+    r"^(?:-- )?Process (?P<a>\d{1,6}) terminated with the following error|\[Rank (?P<b>\d{1,6}) Error Snippet\]"
+    r"|-Begin global rank (?P<c>\d{1,6}) STD|^Process SpawnProcess-(?P<d>\d{1,6}):"
 )
 _INDENTED = lazy(r"^\s{4,}\S")
-_CODE = lazy(r"^\s+(?:raise|return|self\.|if|for|with|assert|[\w.]+\(|[\w., ]+ = )")
+_CODE = lazy(r"^\s+(?:raise|return|self\.|if|for|with|assert|[\w.]+\(|[\w.][\w., ]* = )")
 
 
 def extract(log: Attributed) -> Events:
@@ -144,7 +144,7 @@ def _named(event: Event) -> Event:
     found = match(text)
     if found is not None and found[0].role != "noise":
         event.role = found[0].role
-        event.fields = {k: v for k, v in found[1].groupdict().items() if v is not None}
+        event.fields = fields(found[1])
         event.fields["statement"] = found[0].kind
     return event
 
@@ -153,8 +153,7 @@ def _statement(line: Line, text: str) -> Event | None:
     found = match(text)
     if found is not None:
         row, groups = found
-        fields = {k: v for k, v in groups.groupdict().items() if v is not None}
-        return Event(row.kind, row.role, line, text.strip(), fields=fields, rank=line.rank)
+        return Event(row.kind, row.role, line, text.strip(), fields=fields(groups), rank=line.rank)
     if not text:
         return None
     if text[0] not in " \t" and (bare := exception_line(text)) is not None:

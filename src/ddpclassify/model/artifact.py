@@ -35,6 +35,8 @@ _ARRAYS = {  # name → type code of `array`
     **{"idf": "d", "starts": "I", "outputs": "H", "values": "f", "intercept": "d"},
 }
 _MAX_BYTES = 64 << 20
+REFUSED = (InputError, ValueError, KeyError, TypeError, LookupError, AttributeError, struct.error, RecursionError)
+"""What reading a damaged model file may raise."""
 
 
 def pack(parts: Parts) -> bytes:
@@ -114,7 +116,7 @@ def load(folder: Path) -> tuple[Parts, dict[str, Any]]:
         raise InputError(f"{folder}: model.bin does not match the checksum in card.json")
     try:
         return _unpack(data), card
-    except (ValueError, KeyError, TypeError, LookupError, AttributeError, struct.error, RecursionError) as error:
+    except REFUSED as error:
         raise InputError(f"{folder}: damaged model: {error}") from error
 
 

@@ -56,7 +56,7 @@ FORMS: tuple[Form, ...] = (
     Form("stern", "a", r"(?P<host>[a-z][a-z0-9]*(?:-[a-z0-9]+)+) (?:pytorch|trainer|main|worker|container\w*) ",
          "job-worker-2 pytorch ", weak=True),
     Form("compose", "a", r"(?P<host>[\w.-]+)\s+\| ?", "worker-1  | ", weak=True),
-    Form("pdsh", "a0", r"(?P<host>(?:[a-z][\w-]*[\w.]*|\d+\.\d+\.\d+\.\d+)): ", "node7: ", weak=True),
+    Form("pdsh", "a0", r"(?P<host>(?:[a-z][\w-]{0,63}[\w.]{0,190}|\d+\.\d+\.\d+\.\d+)): ", "node7: ", weak=True),
     Form("host word", "a", r"(?P<host>(?=[a-z.-]*\d)[a-z][a-z0-9]*(?:[-.][a-z0-9]+)*)\s", "algo-1 ", weak=True),
     Form("program", "a", r"[A-Za-z][\w.@/-]*\[(?P<pid>\d+)\]: ?", "train[4711]: ", weak=True),
     Form("torchx", "a", r"[a-z]\w*/(?P<task>\d+) ", "trainer/3 ", weak=True),

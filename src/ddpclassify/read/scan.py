@@ -208,8 +208,10 @@ class Picker:
     def _tail(self) -> Iterator[Piece]:
         """The last lines of the last two blocks, backwards."""
         number, left = self.number - (not self.open), TAIL
+        later = False
         for block, n in reversed(self.recent):
-            end = n
+            number += later and block[n - 1] != 10  # a line longer than a block goes on in the later one
+            end, later = n, True
             while end > 0 and left:
                 start = block.rfind(b"\n", 0, end - 1) + 1
                 yield number, bytes(block[start : min(end, start + PIECE)])

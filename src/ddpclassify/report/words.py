@@ -24,7 +24,7 @@ _DOES = {
 }
 # What a line repeats although it stands beside it anyway: the rank.
 _RANK_MARK = re.compile(r"^(?:\[(?:PG (?:ID )?\d+[^\]]*? )?[Rr]ank ?\d+\]:?\s*)+")
-_CLAUSE = re.compile(r"(?<=[.;!?])\s+|(?<=,)\s+(?=[A-Za-z])|\s+(?=\()")
+_CLAUSE = re.compile(r"(?<=[.;!?])\s+|(?<=,)\s+(?=[A-Za-z])|(?<!\s)\s+(?=\()")
 
 
 def clean(text: str) -> str:

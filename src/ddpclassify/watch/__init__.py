@@ -16,6 +16,7 @@ from ddpclassify.fold import fold
 from ddpclassify.model import answer
 from ddpclassify.ranks import attribute
 from ddpclassify.read.decode import decode
+from ddpclassify.redact import mask, redact
 from ddpclassify.split.owners import Owners
 from ddpclassify.types import Diagnosis, Folded
 from ddpclassify.watch.follow import Follower
@@ -54,6 +55,7 @@ class Watcher:
     sure : least probability that it is a failure at all, for it to be spoken of
     settle : seconds that a diagnosis must stay the same, for what follows the first error to come in
     hang : seconds without a line that are long
+    redact : mask secrets
     """
 
     def __init__(
@@ -64,7 +66,10 @@ class Watcher:
         settle: float = 5.0,
         hang: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        redact: bool = False,
     ) -> None:
+        self.redact = redact
         self.model, self.sure, self.settle, self.clock = model, sure, settle, clock
         self.follower, self.silence = Follower(log), Silence(hang)
         self.owners: Owners | None = None
@@ -109,7 +114,8 @@ class Watcher:
     def _diagnose(self, now: float) -> None:
         started = time.monotonic()
         self.marks, self.grown, self.looked = self.follower.marks, False, now
-        described = describe(fold(extract(attribute(self.follower.excerpt()))))
+        excerpt = self.follower.excerpt()
+        described = describe(fold(extract(attribute(redact(excerpt) if self.redact else excerpt))))
         answers = answer(described, self.model.parts)
         diagnosis = decide(described, answers, self.model.card)
         self.failed = 1 - answers.category.get("no_failure", 0.0)
@@ -137,7 +143,7 @@ class Watcher:
         hang = self.silence.hang(now)
         if hang and not set(hang.silent) <= set(self.hanging):
             self.hanging = hang.silent
-            last = tuple((rank, decode(self.silence.voices[rank].text)) for rank in hang.silent[:8])
+            last = tuple((rank, self._text(rank)) for rank in hang.silent[:8])
             return [News("hang", hang=hang, seconds=hang.seconds, last=last)]
         if self.hanging and all(now - self.silence.voices[rank].last < self.silence.limit for rank in self.hanging):
             self.hanging = ()
@@ -147,6 +153,10 @@ class Watcher:
             self.was_quiet = True
             return [News("quiet", seconds=quiet)]
         return []
+
+    def _text(self, rank: int) -> str:
+        text = decode(self.silence.voices[rank].text)
+        return mask(text) if self.redact else text
 
 
 class Course:

@@ -9,25 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from ddpclassify.api import Model
+from ddpclassify.redact import mask
 from ddpclassify.types import Diagnosis, Folded
 
 _LARGEST = 4 << 20  # bytes; more is no error file
 
 
-def explain(model: Model, log: Path | Iterator[bytes], error_file: Path | None) -> tuple[Folded, Diagnosis]:
+def explain(
+    model: Model, log: Path | Iterator[bytes], error_file: Path | None, redact: bool = False
+) -> tuple[Folded, Diagnosis]:
     """Diagnose a log as `Model.explain` does; where it lacks what the error file states, both together.
 
     What is said of the error file then bears its name, and its lines count as they would stand in a log.
     """
-    folded, alone = model.explain(log)
+    folded, alone = model.explain(log, redact=redact)
     lines = _error(error_file) if error_file is not None else []
     if not lines or not isinstance(log, Path) or _stated(lines[-1], log):
         return folded, alone
-    folded, both = model.explain(_joined(log, lines))
+    name = mask(str(error_file)) if redact else str(error_file)
+    folded, both = model.explain(_joined(log, lines), redact=redact)
     both.source, both.lines, both.bytes = alone.source, alone.lines, alone.bytes
     for item in both.evidence:
         if item["line"] > alone.lines:
-            item["line"], item["file"] = item["line"] - alone.lines, str(error_file)
+            item["line"], item["file"] = item["line"] - alone.lines, name
     return folded, both
 
 
