@@ -13,6 +13,7 @@ from ddpclassify.types import Event, Folded, Line
 
 Mode = Literal["time", "line", "file"]
 
+UNITS = {"d": 86400, "h": 3600, "min": 60, "s": 1}
 _TIMED = 0.8  # share of the events that must bear a time
 _CAPTIONS: dict[Mode, str] = {
     "time": "Time from left to right; quiet stretches are shortened.",
@@ -123,7 +124,7 @@ class Axis:
     def _length(self, length: float) -> str:
         if self.mode != "time":
             return say("{n} lines", n=f"{length - 1:,.0f}")
-        for unit, word in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        for word, unit in UNITS.items():
             if length >= 1.5 * unit or unit == 1:
                 return f"{length / unit:.3g} {say(word)}"
         return ""
