@@ -144,7 +144,7 @@ def _mode(folded: Folded, causes: list[Event]) -> Mode:
 
 
 def thin(ticks: list[Tick], width: float, room: float = 7.0) -> list[Tick]:
-    """Leave out labels that would overlap, `room` units a character; run starts go before gaps."""
+    """Leave out labels that would overlap or say the same again, `room` units a character; run starts go before gaps."""
     kept: list[tuple[float, float]] = []
     out = []
     for tick in sorted(ticks, key=lambda t: (t.gap, t.x)):
@@ -157,4 +157,5 @@ def thin(ticks: list[Tick], width: float, room: float = 7.0) -> list[Tick]:
             continue
         kept.insert(at, (low, high))
         out.append(tick)
-    return sorted(out, key=lambda t: t.x)
+    out.sort(key=lambda t: t.x)
+    return [t for i, t in enumerate(out) if t.gap or not i or t.label != out[i - 1].label]
