@@ -144,7 +144,7 @@ def _mode(folded: Folded, causes: list[Event]) -> Mode:
 
 
 def thin(ticks: list[Tick], width: float, room: float = 7.0) -> list[Tick]:
-    """Leave out labels that would overlap or say the same again, `room` units a character; run starts go before gaps."""
+    """Leave out labels that would overlap or repeat, `room` units a character; run starts go before gaps."""
     kept: list[tuple[float, float]] = []
     out = []
     for tick in sorted(ticks, key=lambda t: (t.gap, t.x)):
