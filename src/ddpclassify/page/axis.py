@@ -13,6 +13,7 @@ from ddpclassify.types import Event, Folded, Line
 
 Mode = Literal["time", "line", "file"]
 
+UNITS = {"d": 86400, "h": 3600, "min": 60, "s": 1}
 _TIMED = 0.8  # share of the events that must bear a time
 _CAPTIONS: dict[Mode, str] = {
     "time": "Time from left to right; quiet stretches are shortened.",
@@ -123,7 +124,7 @@ class Axis:
     def _length(self, length: float) -> str:
         if self.mode != "time":
             return say("{n} lines", n=f"{length - 1:,.0f}")
-        for unit, word in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        for word, unit in UNITS.items():
             if length >= 1.5 * unit or unit == 1:
                 return f"{length / unit:.3g} {say(word)}"
         return ""
@@ -143,7 +144,7 @@ def _mode(folded: Folded, causes: list[Event]) -> Mode:
 
 
 def thin(ticks: list[Tick], width: float, room: float = 7.0) -> list[Tick]:
-    """Leave out labels that would overlap, `room` units a character; run starts go before gaps."""
+    """Leave out labels that would overlap or repeat, `room` units a character; run starts go before gaps."""
     kept: list[tuple[float, float]] = []
     out = []
     for tick in sorted(ticks, key=lambda t: (t.gap, t.x)):
@@ -156,4 +157,5 @@ def thin(ticks: list[Tick], width: float, room: float = 7.0) -> list[Tick]:
             continue
         kept.insert(at, (low, high))
         out.append(tick)
-    return sorted(out, key=lambda t: t.x)
+    out.sort(key=lambda t: t.x)
+    return [t for i, t in enumerate(out) if t.gap or not i or t.label != out[i - 1].label]

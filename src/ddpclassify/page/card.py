@@ -1,10 +1,10 @@
-"""A diagnosis as a small piece of HTML for a notebook: no style sheet, no script, and the colours of where it stands."""
+"""A diagnosis as a small piece of HTML for a notebook: no style sheet, no script, the colours of its surroundings."""
 
 from __future__ import annotations
 
 from ddpclassify.language import say
 from ddpclassify.page.markup import Html, join, prose, tag
-from ddpclassify.report.words import bare, headline, lead, place, rank_words, shorten, title, what, who
+from ddpclassify.report.words import bare, headline, lead, listed, place, rank_words, shorten, title, what, who
 from ddpclassify.types import Diagnosis
 
 _FRAME = "max-width:48em;line-height:1.45;border-left:.25em solid currentColor;padding:.1em 1em;overflow-wrap:anywhere"
@@ -38,7 +38,7 @@ def _proof(item: dict[str, object]) -> Html:
         rank_words([int(str(rank))]) if rank is not None else "",
     ]
     text = tag("code", shorten(bare(str(item["text"])), 400))
-    return tag("div", tag("div", ", ".join(filter(None, where)), style=_SOFT), text, style=_QUOTE)
+    return tag("div", tag("div", listed(where), style=_SOFT), text, style=_QUOTE)
 
 
 def _line(label: str, text: str | None) -> Html:
@@ -56,8 +56,8 @@ def _followed(d: Diagnosis) -> list[Html]:
     shown = [
         join(
             [
-                ", ".join(filter(None, (place(None, [f["first_line"]]), rank_words(f["ranks"])))),
-                ": ",
+                listed((place(None, [f["first_line"]]), rank_words(f["ranks"]))),
+                say(": "),
                 shorten(what(f), 160),
             ]
         )

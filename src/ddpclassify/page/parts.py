@@ -10,7 +10,7 @@ from ddpclassify.page.markup import Html, join, prose, tag
 from ddpclassify.page.picture import STANDINGS, glyph, legend, picture, rank_map
 from ddpclassify.report.differences import differences
 from ddpclassify.report.stack import Book, Call, innermost, runs
-from ddpclassify.report.words import RETRY, bare, lead, place, ranges, rank_words, shorten, title, what, who
+from ddpclassify.report.words import RETRY, bare, lead, listed, place, ranges, rank_words, shorten, title, what, who
 from ddpclassify.types import Diagnosis, Event, Failure, Folded, Line
 
 _LINE = 700  # characters kept of a quoted line
@@ -38,11 +38,8 @@ def answer(d: Diagnosis, name: str) -> Html:
     proof = None
     if d.evidence:
         best = d.evidence[0]
-        where = ", ".join(
-            filter(
-                None,
-                (place(best["file"], [best["line"]]), rank_words([best["rank"]] if best["rank"] is not None else [])),
-            )
+        where = listed(
+            (place(best["file"], [best["line"]]), rank_words([best["rank"]] if best["rank"] is not None else []))
         )
         proof = tag(
             "p",
@@ -144,11 +141,8 @@ def evidence(folded: Folded, d: Diagnosis, name: str) -> Html:
     figures = []
     for number, item in enumerate(d.evidence, 1):
         file = files.get(item["file"], 0) if item["file"] is not None else 0
-        where = ", ".join(
-            filter(
-                None,
-                (place(item["file"], [item["line"]]), rank_words([item["rank"]] if item["rank"] is not None else [])),
-            )
+        where = listed(
+            (place(item["file"], [item["line"]]), rank_words([item["rank"]] if item["rank"] is not None else []))
         )
         figures.append(
             tag(

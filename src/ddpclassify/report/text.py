@@ -16,6 +16,7 @@ from ddpclassify.report.words import (
     columns,
     headline,
     lead,
+    listed,
     place,
     rank_words,
     shorten,
@@ -102,9 +103,9 @@ def _proofs(d: Diagnosis, verbose: bool) -> Iterator[str]:
     for items in list(groups.values())[: None if verbose else 2]:
         ranks = sorted({i["rank"] for i in items if i["rank"] is not None})
         numbers = sorted(i["line"] for i in items)
-        where = ", ".join(filter(None, (place(items[0]["file"], numbers), rank_words(ranks))))
+        where = listed((place(items[0]["file"], numbers), rank_words(ranks)))
         text = clean(bare(items[0]["text"]))
-        yield f"{where}: " + (text if verbose else shorten(text, 3 * _ROOM - len(where) - 12))
+        yield where + say(": ") + (text if verbose else shorten(text, 3 * _ROOM - len(where) - 12))
 
 
 def _origin(cause: dict[str, Any] | None, folded: Folded | None, verbose: bool) -> list[str]:
@@ -184,9 +185,9 @@ def _followed(d: Diagnosis, verbose: bool) -> list[str]:
     ]
     for f in shown[: None if verbose else 4]:
         times = say(" ({n} times)", n=f["count"]) if f["count"] > max(1, len(f["ranks"])) else ""
-        where = ", ".join(filter(None, (place(None, [f["first_line"]]), rank_words(f["ranks"]))))
+        where = listed((place(None, [f["first_line"]]), rank_words(f["ranks"])))
         text = what(f) if verbose else shorten(what(f), 2 * _ROOM - len(where) - len(times) - 10)
-        told.append(f"{where}: {text}{times}" + (say(" (training went on)") if f["recovered"] else ""))
+        told.append(where + say(": ") + text + times + (say(" (training went on)") if f["recovered"] else ""))
     if len(shown) > len(told):
         told.append(say("… {n} more (-v shows all)", n=len(shown) - len(told)))
     return told

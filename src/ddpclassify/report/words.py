@@ -117,7 +117,7 @@ def headline(d: Diagnosis) -> str:
     if d.category == "unknown":
         return "unknown"
     sure = say("{percent} sure", percent=f"{d.confidence:.0%}")
-    return clean(d.category + (f" ({d.reason})" if d.reason else "")) + f", {sure}"
+    return listed([clean(d.category + (f" ({d.reason})" if d.reason else "")), sure])
 
 
 def who(d: Diagnosis) -> str:
@@ -155,6 +155,11 @@ def what(failure: dict[str, Any]) -> str:
         name = failure["exception"].rpartition(".")[2]
         return clean(f"{name}: {failure['message']}" if failure["message"] else name)
     return clean(bare(failure["message"])) or failure["kind"].replace("_", " ")
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Join the parts that say something."""
+    return say(", ").join(filter(None, parts))
 
 
 def place(file: str | None, lines: Sequence[int]) -> str:
