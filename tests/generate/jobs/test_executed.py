@@ -11,8 +11,9 @@ import pytest
 
 from ddpclassify import taxonomy
 from ddpclassify.generate.jobs import JobPlan, faults, make_plan, run_all
-from ddpclassify.generate.jobs.plan import WORKLOADS, script_of, suits
+from ddpclassify.generate.jobs.plan import script_of, suits
 from ddpclassify.generate.jobs.runner import label_of
+from ddpclassify.generate.jobs.workloads import WORKLOADS
 
 BROKEN_ON_PURPOSE = {"run-code-syntax", "run-code-indent"}
 
