@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import fnmatch
 import importlib.util
 import random
@@ -9,6 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import symtable
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -229,7 +231,39 @@ def _remarks(rng: random.Random, fault: Fault, workload: str, ranks: int) -> tup
 def suits(fault: Fault, workload: Workload) -> bool:
     """Whether the fault can be put into the workload."""
     named = not fault.workloads or not {workload.name, *workload.like}.isdisjoint(fault.workloads)
-    return named and _has_slot(workload.name, fault.slot)
+    return named and _has_slot(workload.name, fault.slot) and not _lacks_names(fault, workload.name)
+
+
+def _lacks_names(fault: Fault, workload: str) -> bool:
+    """Whether the fault's code uses names that the workload does not have there, and so would show another fault."""
+    if not fault.code or fault.reason == "undefined_name":
+        return False
+    place = re.compile(rf"^( *)# @{fault.slot}$", re.MULTILINE)
+    text = place.sub(lambda m: _indented(_guarded(fault).replace("$V", "1"), m[0]), source(workload))
+    try:
+        return any(undefined(part) for part in files_of("", text).values())
+    except SyntaxError:  # the fault itself
+        return False
+
+
+def undefined(text: str) -> set[str]:
+    """Return the names that a module uses and nothing defines.
+
+    Examples
+    --------
+    >>> undefined("import os\\ndef f(x):\\n    return os.path, x, y")
+    {'y'}
+    """
+    tables = [symtable.symtable(text, "job", "exec")]
+    known = {s.get_name() for s in tables[0].get_symbols() if s.is_assigned() or s.is_imported()} | set(dir(builtins))
+    known |= {"__file__"}
+    used = set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        top = table.get_type() == "module"
+        used |= {s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())}
+    return used - known
 
 
 def runs_under(workload: Workload, launcher: Launcher) -> bool:
