@@ -57,6 +57,8 @@ def _bare(line: str) -> str:
 def _who(job: JobPlan, lines: list[str], evidence: list[int], lost: Sequence[int]) -> tuple[list[int], str, list[int]]:
     """The evidence of the culprits, the scope, and the culprit ranks, as far as the text tells them."""
     fault, launcher = job.fault, job.launcher
+    if launcher.header:
+        lines = _with_ranks(lines, launcher.header)
     if fault.where == "outside":
         return evidence, "launcher", []
     if fault.where == "node":
@@ -87,8 +89,8 @@ def _who(job: JobPlan, lines: list[str], evidence: list[int], lost: Sequence[int
     mine = [n for n in evidence if _marked(launcher.marks, job.victim, lines[n - 1])]
     if mine:
         return mine, "ranks", victims
-    if _only_row(lines, job.victim) or any(
-        re.search(rf"local_rank: {job.victim} \(pid", lines[n - 1]) for n in evidence
+    if _only_row(lines, job.victim) or (
+        launcher.nodes == 1 and any(re.search(rf"local_rank: {job.victim} \(pid", lines[n - 1]) for n in evidence)
     ):
         return evidence, "ranks", victims
     if fault.where == "odd" or any(
@@ -100,6 +102,16 @@ def _who(job: JobPlan, lines: list[str], evidence: list[int], lost: Sequence[int
 
 def _marked(marks: str, rank: int, line: str) -> bool:
     return bool(re.search(rf"\[rank{rank}\]:", line) or (marks and re.search(marks.replace("{rank}", str(rank)), line)))
+
+
+def _with_ranks(lines: list[str], header: str) -> list[str]:
+    """The lines of joined files, each marked with the rank that the header above it names."""
+    rank, out = "", []
+    for line in lines:
+        if line.startswith("==> "):
+            rank = f"[rank{m[1]}]: " if (m := re.search(header, line)) else ""
+        out.append(rank + line)
+    return out
 
 
 def _only_row(lines: list[str], rank: int) -> bool:

@@ -27,7 +27,8 @@ from typing import Any
 from ddpclassify.generate.jobs import guard
 from ddpclassify.generate.jobs.acts import happen, surroundings, wrapped
 from ddpclassify.generate.jobs.labelling import label_of
-from ddpclassify.generate.jobs.plan import JobPlan, script_of
+from ddpclassify.generate.jobs.launchers import SLURM_NODE
+from ddpclassify.generate.jobs.plan import JobPlan, files_of, script_of
 from ddpclassify.types import InputError
 
 LIMIT = 75  # seconds a job may take
@@ -111,10 +112,12 @@ def _locked(folder: Path) -> Iterator[None]:
     """Hold the folder for this process alone; the system lets go of it when the process ends, however it does."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"{folder}: another run is writing here; wait for it, or give another folder"
+            raise InputError(message) from None
         yield
-    except BlockingIOError:
-        raise InputError(f"{folder}: another run is writing here; wait for it, or give another folder") from None
     finally:
         os.close(handle)
 
@@ -138,7 +141,9 @@ def run_one(job: JobPlan, scratch: Path) -> tuple[bytes, dict[str, Any] | None]:
         port = _free_port()
         with surroundings(job.fault.act, port) as values:
             if job.fault.act != "no_script":
-                (folder / job.script).write_text(script_of(job, {"PORT2": _free_port(), **values}), "utf-8")
+                for file, text in files_of(job.script, script_of(job, {"PORT2": _free_port(), **values})).items():
+                    (folder / file).parent.mkdir(exist_ok=True)
+                    (folder / file).write_text(text, "utf-8")
             for file, text in job.launcher.files.items():
                 (folder / file).write_text(text, "utf-8")
             if job.workload == "images":
@@ -199,6 +204,7 @@ def _renamed(raw: bytes, folder: Path, job: JobPlan) -> bytes:
         (sys.base_prefix, "/opt/conda"),
         (socket.getfqdn(), f"{job.host}.cluster.local"),
         (host, job.host) if len(host) > 2 else (f"node {host}", f"node {job.host}"),
+        (SLURM_NODE, job.host),
     ]
     for old, new in pairs:
         if len(old) > 2:
