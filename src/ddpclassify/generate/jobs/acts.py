@@ -65,7 +65,10 @@ def happen(act: str, process: subprocess.Popen[bytes], output: Path, limit: floa
         return []
     _wait_for_step(output, limit, ranks)
     if verb == "kill_node":
-        return _kill_node(process.pid, name)
+        until = time.monotonic() + limit / 2
+        while not (lost := _kill_node(process.pid, name)) and time.monotonic() < until and process.poll() is None:
+            time.sleep(0.5)
+        return lost
     number = signal.Signals[f"SIG{name}"]
     if number is signal.SIGINT:
         os.killpg(process.pid, number)  # a terminal's Ctrl-C reaches the whole foreground group
@@ -80,7 +83,7 @@ def _wait_for_step(output: Path, limit: float, ranks: int) -> None:
     while time.monotonic() < begun + limit:
         time.sleep(0.3)
         text = output.read_bytes()
-        if re.search(rb"(?:step|iter|\"step\":) ?[2-9]|[2-9]/24", text) or time.monotonic() - begun > 6 + 3 * ranks:
+        if re.search(rb"(?:step|iter|\"step\":) ?[2-9]|[2-9]/24", text) or time.monotonic() - begun > 16 + 3 * ranks:
             return
 
 

@@ -112,10 +112,12 @@ def _locked(folder: Path) -> Iterator[None]:
     """Hold the folder for this process alone; the system lets go of it when the process ends, however it does."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"{folder}: another run is writing here; wait for it, or give another folder"
+            raise InputError(message) from None
         yield
-    except BlockingIOError:
-        raise InputError(f"{folder}: another run is writing here; wait for it, or give another folder") from None
     finally:
         os.close(handle)
 
@@ -139,10 +141,9 @@ def run_one(job: JobPlan, scratch: Path) -> tuple[bytes, dict[str, Any] | None]:
         port = _free_port()
         with surroundings(job.fault.act, port) as values:
             if job.fault.act != "no_script":
-                text = script_of(job, {"PORT2": _free_port(), **values})
-                for file, part in files_of(job.script, text).items():
+                for file, text in files_of(job.script, script_of(job, {"PORT2": _free_port(), **values})).items():
                     (folder / file).parent.mkdir(exist_ok=True)
-                    (folder / file).write_text(part, "utf-8")
+                    (folder / file).write_text(text, "utf-8")
             for file, text in job.launcher.files.items():
                 (folder / file).write_text(text, "utf-8")
             if job.workload == "images":
