@@ -66,7 +66,7 @@ def fleet(
         if logs or output is not None:
             raise click.UsageError("--summary reads results, not logs")
         with Store(summary, writer=False) as store:
-            _tell(store, since, days, True, as_json, html, metrics)
+            _tell(store, since, days, not (html or metrics), as_json, html, metrics)
         return
     if not logs or output is None:
         raise click.UsageError("name LOGs and the folder for the results: ddpclassify fleet LOG... -o DIR")

@@ -24,7 +24,7 @@ class Item(NamedTuple):
 
 
 def listed(arguments: Iterable[str], lines: Iterable[str]) -> Iterator[str]:
-    """Yield the name of every log, in the order of the arguments and sorted inside each; nothing is held but one folder.
+    """Yield the name of every log, in the order of the arguments and sorted inside each.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def listed(arguments: Iterable[str], lines: Iterable[str]) -> Iterator[str]:
         elif remote.is_url(argument):
             yield from remote.listed(argument)
         elif glob.has_magic(argument) and not Path(argument).exists():
-            found = sorted(glob.iglob(argument, recursive=True))
+            found = sorted(glob.iglob(argument, recursive=True))  # noqa: PTH207 - absolute patterns too
             if not found:
                 raise InputError(f"{argument}: no file has such a name")
             yield from found

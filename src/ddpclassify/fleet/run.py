@@ -61,7 +61,8 @@ def run(
     counts = Counts()
 
     def dead(log: Item) -> str:
-        return json.dumps(failed(log, f"{log.name}: the process that read it was killed, perhaps for want of memory", by, again=True))  # fmt: skip
+        why = f"{log.name}: the process that read it was killed, perhaps for want of memory"
+        return json.dumps(failed(log, why, by, again=True))
 
     pending = _changed(names, store, by, content, counts)
     with _stoppable():
@@ -102,7 +103,12 @@ def _fresh(lines: Iterable[str], store: Store, counts: Counts) -> Iterator[str]:
         counts.diagnosed += error is None
         counts.unreadable += error is not None
         known = store.known(row["source"])
-        if error is None or known is None or known[2] is None or known[:2] != (row["fleet"]["state"], row["fleet"]["by"]):
+        if (
+            error is None
+            or known is None
+            or known[2] is None
+            or known[:2] != (row["fleet"]["state"], row["fleet"]["by"])
+        ):
             yield line
 
 

@@ -17,7 +17,7 @@ from ddpclassify.types import Diagnosis, Failure, Folded
 __all__ = ["SCHEME", "Issue", "issue", "signed"]
 
 SCHEME = "issue@2026-12-02"
-"""Name of the scheme. A change of what counts is a new name and a new `_PREFIX`: stored signatures keep their meaning."""
+"""Name of the scheme. A change of what counts is a new name and `_PREFIX`: stored signatures keep their meaning."""
 
 _PREFIX = "v1"
 # Unlike in one log, sequence numbers and sizes do not count: the next run fails at another step.
@@ -42,9 +42,7 @@ def issue(folded: Folded, diagnosis: Diagnosis) -> Issue | None:
         why = {"scheme": SCHEME, "kind": "no statement", "category": diagnosis.category}
         return Issue(_digest(why), f"{diagnosis.category}, and no line that states it", why)
     failure = next(
-        f
-        for f in folded.failures
-        if f.signature == first["signature"] and f.first.line.number == first["first_line"]
+        f for f in folded.failures if f.signature == first["signature"] and f.first.line.number == first["first_line"]
     )
     hosts = set(folded.events.log.facts.hosts) | set(failure.hosts)
     signature, why = signed(failure, hosts)

@@ -102,12 +102,10 @@ class Store:
 
     def _index(self, part: str, rows: Iterable[dict[str, Any]]) -> None:
         with self.db:  # all of a part or nothing
-            count = 0
-            for count, row in enumerate(rows, 1):
-                self._put(part, row)
+            count = sum(self._put(part, row) for row in rows)
             self.db.execute("INSERT INTO parts VALUES (?, ?)", (part, count))
 
-    def _put(self, part: str, row: dict[str, Any]) -> None:
+    def _put(self, part: str, row: dict[str, Any]) -> int:
         fleet = row["fleet"]
         old = self.db.execute("SELECT id FROM logs WHERE name = ?", (_text(row["source"]),)).fetchone()
         if old is not None:
@@ -134,6 +132,7 @@ class Store:
                 "INSERT OR IGNORE INTO issues VALUES (?, ?, ?)",
                 (fleet["issue"], fleet["title"], json.dumps(fleet["why"])),
             )
+        return 1
 
 
 def _text(name: str) -> str:

@@ -22,7 +22,7 @@ def made_by(model: Model) -> str:
 
 
 def diagnose(items: list[Item], model: str | None) -> list[str]:
-    """Return a line of JSON for each log: as `predict --json` writes it, and ``fleet`` with what is known across jobs."""
+    """Return a line of JSON for each log: what `predict --json` writes, and ``fleet`` with what counts across jobs."""
     loaded = load_model(model)
     return [json.dumps(_row(each, loaded), ensure_ascii=True) for each in items]
 
