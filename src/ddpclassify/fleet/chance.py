@@ -6,9 +6,9 @@ each of its job's hosts equally likely. So host *h* would be the culprit
     expected(h) = q · Σ 1 / hosts(log)      over the logs in which h appears
 
 times, where *q* is the share of such failures among the logs of which hosts are known. How often it is the culprit is
-then a sum of independent yes-or-no draws, and P(Poisson(expected) ≥ seen) is at least as large as the true probability when
-seen ≥ expected + 1 [1]_: the test errs on the side of silence. Since *q* counts what all logs tell, logs of jobs that
-went well, or failed through their own code, make it sharper.
+then a sum of independent yes-or-no draws, and P(Poisson(expected) ≥ seen) is at least as large as the true probability
+when seen ≥ expected + 1 [1]_: the test errs on the side of silence. Since *q* counts what all logs tell, logs of jobs
+that went well, or failed through their own code, make it sharper.
 
 **A category that grows.** Of the logs in the last days and in as many days before, a share *p* is of the last days. A
 category that kept its share would be Binomial(n, p) there.
