@@ -18,6 +18,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "watch": "Follow a growing log, and speak once a failure is clear.",
         "split": "Write one clean file a rank.",
         "report": "Write one HTML page: the diagnosis, and how the failure spread through the ranks.",
+        "fleet": "Diagnose any number of logs, and tell what the jobs have in common.",
         "categories": "Explain the categories of failure and what to do about each.",
     },
     "Learn and measure": {

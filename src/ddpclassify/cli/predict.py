@@ -26,6 +26,7 @@ class Style(NamedTuple):
     quiet: bool
     language: str
     redact: bool = False
+    sure: float | None = None
 
 
 class Report(NamedTuple):
@@ -34,6 +35,7 @@ class Report(NamedTuple):
     text: str
     error: str
     failed: bool | None
+    restart: str = ""
 
 
 @click.command(
@@ -49,6 +51,12 @@ class Report(NamedTuple):
     "--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A model folder of your own."
 )
 @click.option("--exit-code", is_flag=True, help="Exit 10 when any log shows a failure.")
+@click.option(
+    "--restart-code", is_flag=True, help="Exit 11 when a restart would help, 12 when not, 10 when that is not sure."
+)
+@click.option(
+    "--sure", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="Probability that --restart-code needs."
+)
 @click.option("--redact", is_flag=True, help="Mask tokens, keys, passwords and e-mail addresses.")
 @click.option("-v", "--verbose", is_flag=True, help="All evidence, consequences and steps.")
 @click.option("-q", "--quiet", is_flag=True, help="One line a log.")
@@ -59,6 +67,8 @@ def predict(
     as_json: bool,
     model: Path | None,
     exit_code: bool,
+    restart_code: bool,
+    sure: float,
     redact: bool,
     verbose: bool,
     quiet: bool,
@@ -68,11 +78,13 @@ def predict(
         raise click.UsageError("name a LOG, or pipe one in")
     if each == "-" and "-" in logs:
         raise click.UsageError("standard input is either a log or the list of --each")
-    style = Style(model, as_json, verbose, quiet, language.current(), redact)
+    style = Style(model, as_json, verbose, quiet, language.current(), redact, sure if restart_code else None)
     named = chain(logs, _listed(each)) if each is not None else iter(logs or ("-",))
     failed = unread = False
+    restarts: set[str] = set()
     for number, report in enumerate(_reports(named, style, jobs)):
         failed, unread = failed or bool(report.failed), unread or report.failed is None
+        restarts.add(report.restart)
         if report.error:
             click.echo(f"ddpclassify: {report.error}", err=True)
         if report.text:
@@ -80,6 +92,11 @@ def predict(
             click.echo(report.text if plain else "\n" * bool(number) + paint(report.text))
     if unread:
         sys.exit(1)
+    if restart_code and failed:
+        from ddpclassify.fleet.restart import EXIT
+
+        # Of several logs the least hopeful counts.
+        sys.exit(next(EXIT[answer] for answer in ("no", "maybe", "yes") if answer in restarts))
     if exit_code and failed:
         sys.exit(10)
 
@@ -155,4 +172,9 @@ def report(log: str, style: Style) -> Report:
         row = json.dumps({"schema": SCHEMA, "source": log, "error": said}) if style.as_json else ""
         return Report(row, said, None)
     text = json_report(diagnosis) if style.as_json else text_report(diagnosis, style.verbose, style.quiet, folded)
-    return Report(text, "", diagnosis.category != "no_failure")
+    answer = ""
+    if style.sure is not None:
+        from ddpclassify.fleet.restart import restart
+
+        answer = restart(diagnosis, style.sure)
+    return Report(text, "", diagnosis.category != "no_failure", answer)
