@@ -203,6 +203,7 @@ def main() -> None:
     parser.add_argument("--only", choices=TABLES, action="append", help="print this table; may be repeated")
     options = parser.parse_args()
     CACHE.mkdir(exist_ok=True)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program finds its modules compiled
     words = CACHE / "literals"
     words.write_bytes(b"".join(word + b"\n" for word, _ in LITERALS))
     rg = subprocess.run(["rg", "--version"], capture_output=True, text=True, check=True).stdout.split("\n")[0]
