@@ -15,6 +15,10 @@ SCHEMA = "ddpclassify.diagnosis/1"
 class InputError(Exception):
     """An input that can't be used: `str(error)` is one line that names it and the reason."""
 
+    def __init__(self, message: str) -> None:
+        # Names of files may hold line feeds and escapes.
+        super().__init__("".join(c if c.isprintable() else "\ufffd" for c in message))
+
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:

@@ -76,7 +76,7 @@ def text_report(diagnosis: Diagnosis, verbose: bool = False, quiet: bool = False
     lines += _items("missing", d.missing)
     if verbose:
         lines += _items("odds", (f"{c['category']} {c['probability']:.0%}" for c in d.candidates))
-        lines += _field("model", f"{d.model['name']} {d.model['version']}")
+        lines += _field("model", clean(f"{d.model['name']} {d.model['version']}"))
     return "\n".join(lines)
 
 
