@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import atheris  # type: ignore[import-not-found,unused-ignore]
+import atheris
 
 HERE = Path(__file__).parent
 
 with atheris.instrument_imports(include=["ddpclassify"]):
-    from targets import TARGETS  # type: ignore[import-not-found,unused-ignore]
+    from targets import TARGETS
 
     from ddpclassify.events.statements import STATEMENTS
     from ddpclassify.fold.normalise import MASKS

@@ -52,7 +52,7 @@ def packed(data: bytes) -> None:
     """Whatever calls itself compressed is read as far as it goes, or refused in one line."""
     magic, unpack = _CODECS[data[0] % len(_CODECS) if data else 0]
     try:
-        scan(0, _utf8(_unpacked(unpack(io.BufferedReader(io.BytesIO(magic + data[1:]))), "x")), scanner())  # type: ignore[arg-type]
+        scan(0, _utf8(_unpacked(unpack(io.BufferedReader(io.BytesIO(magic + data[1:]))), "x")), scanner())
     except InputError as error:
         assert "\n" not in str(error)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from fleet_rows import row
+
 from ddpclassify.fleet.store import Store
 from ddpclassify.fleet.summary import summarise
-
-from .rows import row
 
 
 def summary(folder: Path, rows: list[str]) -> dict[str, object]:

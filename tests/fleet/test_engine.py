@@ -13,11 +13,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from fleet_rows import fleet, logs, results
 
 from ddpclassify.fleet.engine import Engine
 from ddpclassify.fleet.listing import Item
-
-from .rows import fleet, logs, results
 
 
 def deadly(items: list[Item]) -> list[str]:

@@ -6,10 +6,10 @@ import json
 import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
-
-from .rows import CASES, fleet, logs, results, row
+from fleet_rows import CASES, fleet, logs, results, row
 
 
 def test_every_log_once_and_the_second_run_reads_what_is_new_or_has_changed(tmp_path: Path) -> None:
@@ -112,13 +112,19 @@ def test_urls_through_fsspec(tmp_path: Path) -> None:
     urls = (f"{folder.as_uri()}/job*.log", f"{folder.as_uri()}/gone.log")
     done = fleet(*urls, "-o", out, "-j", 1)
     assert b"3 diagnosed, 0 unchanged, 1 unreadable" in done.stderr
-    assert [r["source"] for r in results(out)][0] == f"{folder.as_uri()}/job0.log"
+    assert results(out)[0]["source"] == f"{folder.as_uri()}/job0.log"
     assert b"0 diagnosed, 3 unchanged, 1 unreadable" in fleet(*urls, "-o", out, "-j", 1).stderr
     assert len(results(out)) == 4
 
 
 def test_summary_page_and_metrics_are_escaped(tmp_path: Path) -> None:
-    evil = {"issue": "v1-1", "title": "<script>x</script>\x1b[2J", "why": {}, "host": 'a"b\\<i>', "hosts": ["h"]}
+    evil: dict[str, Any] = {
+        "issue": "v1-1",
+        "title": "<script>x</script>\x1b[2J",
+        "why": {},
+        "host": 'a"b\\<i>',
+        "hosts": ["h"],
+    }
     (tmp_path / "part-000001.jsonl").write_text(row("a.log", "cuda_oom", "resource", **evil) + "\n")
     page, metrics = tmp_path / "p.html", tmp_path / "m.prom"
     assert fleet("--summary", tmp_path, "--html", page, "--metrics", metrics).stdout == b""
@@ -146,7 +152,8 @@ def test_restart_codes_for_schedulers() -> None:
     import sys
 
     def code(*args: str) -> int:
-        return subprocess.run([sys.executable, "-m", "ddpclassify", "predict", "-q", *args], capture_output=True).returncode
+        command = [sys.executable, "-m", "ddpclassify", "predict", "-q", *args]
+        return subprocess.run(command, capture_output=True).returncode
 
     oom = str(CASES / "oom-one-of-eight-then-watchdogs.log")
     assert code("--restart-code", oom) == 12

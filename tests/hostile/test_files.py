@@ -26,7 +26,7 @@ MEMORY = 1 << 30  # bytes of address space that any of these may take
 try:
     from backports import zstd
 except ImportError:
-    from compression import zstd
+    from compression import zstd  # type: ignore[no-redef]
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,

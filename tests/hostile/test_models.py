@@ -25,7 +25,10 @@ def changed_card(**fields: object) -> Callable[[Path], None]:
 
 
 def written(name: str, data: bytes) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).write_bytes(data) and None
+    def write(folder: Path) -> None:
+        (folder / name).write_bytes(data)
+
+    return write
 
 
 def large(folder: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_hang_fits_a_terminal_and_lets_no_escape_through() -> None:
     from ddpclassify.watch.silence import Hang
 
     hang = Hang(tuple(range(0, 4096, 2)), tuple(range(1, 4096, 2)), 301.5)
-    text = _text(Path("job.log"), News("hang", hang=hang, seconds=301.5, last=((0, "step 1 \x1b[2J" + "x " * 300),)))
+    text = _text(News("hang", hang=hang, seconds=301.5, last=((0, "step 1 \x1b[2J" + "x " * 300),)))
     assert all(line.isprintable() and len(line) <= 80 for line in text.split("\n"))
     assert "(2048 in all) for 302 s" in text
 

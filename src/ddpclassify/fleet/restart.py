@@ -12,7 +12,7 @@ EXIT = {"maybe": 10, "yes": 11, "no": 12}
 
 
 def restart(diagnosis: Diagnosis, sure: float) -> str:
-    """Return ``"yes"`` or ``"no"`` when that is at least as probable as `sure`, else ``"maybe"``; ``""`` without failure.
+    """Return ``"yes"`` or ``"no"`` where that is as probable as `sure`, else ``"maybe"``; ``""`` without failure.
 
     Whether a restart helps may be clear where the category is not: the probabilities of all candidates count.
     """

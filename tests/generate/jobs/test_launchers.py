@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from ddpclassify.generate.jobs import JobPlan, faults, make_plan, runner
+from ddpclassify.generate.jobs.labelling import label_of
 from ddpclassify.generate.jobs.launchers import LAUNCHERS
 from ddpclassify.generate.jobs.plan import available, runs_under
-from ddpclassify.generate.jobs.runner import label_of
 from ddpclassify.generate.jobs.workloads import WORKLOADS
 
 

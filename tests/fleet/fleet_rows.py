@@ -15,9 +15,17 @@ NAMES = ("oom-one-of-eight-then-watchdogs", "nameerror-three-ranks-interleaved",
 def row(name: str, category: str, origin: str, seen: str = "2026-11-01T00:00:00", **fleet: Any) -> str:
     """Return a row as `fleet` writes it."""
     host = fleet.pop("host", None)
-    across = {"state": "1:2", "by": "test", "seen": seen, "hosts": [], "issue": None, "title": None, "why": None} | fleet
+    across: dict[str, Any] = {
+        "state": "1:2",
+        "by": "test",
+        "seen": seen,
+        "hosts": [],
+        "issue": None,
+        "title": None,
+        "why": None,
+    }
     answer = {"source": name, "category": category, "origin": origin, "retry": "no", "culprit_host": host}
-    return json.dumps({**answer, "confidence": 0.9, "culprit_ranks": [3], "fleet": across})
+    return json.dumps({**answer, "confidence": 0.9, "culprit_ranks": [3], "fleet": across | fleet})
 
 
 def logs(folder: Path, count: int) -> Path:
