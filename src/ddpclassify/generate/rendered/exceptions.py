@@ -265,10 +265,10 @@ class _Telling:
         choice = weighted(rng, where or {"all": 1.0})
         if choice == "launcher":
             return "launcher", ()
-        if world > 1 and choice in ("all", "some") and len(self.job.hosts) > 1:
-            if rng.random() < (HOST_WIDE if self.category in OF_A_HOST or choice == "some" else 0):
-                first = rng.randrange(len(self.job.hosts)) * self.job.per_node
-                return "ranks", tuple(range(first, first + self.job.per_node))
+        of_host = choice == "some" or (choice == "all" and self.category in OF_A_HOST)
+        if of_host and len(self.job.hosts) > 1 and rng.random() < HOST_WIDE:
+            first = rng.randrange(len(self.job.hosts)) * self.job.per_node
+            return "ranks", tuple(range(first, first + self.job.per_node))
         if world == 1 or choice == "all":
             return "all", tuple(range(world))
         if choice == "rank0" and self.phase != "import" and rng.random() < 0.5:
