@@ -97,7 +97,7 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes
             stack.callback(process.wait)
             stack.callback(process.kill)
             started.append(process)
-        wait_for(file.exists)
+        wait_for(lambda: file.exists() and file.stat().st_size)
         yield json.loads(file.read_text())["address"], started[1:]
 
 
