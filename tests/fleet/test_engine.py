@@ -43,6 +43,7 @@ def wait_for(what: Callable[[], object], seconds: float = 90) -> None:
 
 
 def start(folder: Path, out: Path, *args: object) -> subprocess.Popen[bytes]:
+    """Start a run; as a context its pipe is closed in any case."""
     command = [sys.executable, "-m", "ddpclassify", "fleet", folder, "-o", out, "--part", 20, *args]
     return subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE)
 
@@ -54,13 +55,15 @@ def texts(out: Path) -> list[str]:
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the worker through /proc")
 def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
     folder, out = logs(tmp_path / "logs", 60), tmp_path / "out"
-    process = start(folder, out, "-j", 2)
-    wait_for(lambda: list(out.glob("part-*.jsonl")))
-    stat = {int(p.name): (p / "cmdline").read_bytes() for p in Path("/proc").glob("[0-9]*") if _child(p, process.pid)}
-    victim = next((pid for pid, line in stat.items() if b"LokyProcess" in line), None)
-    if victim is not None:
-        os.kill(victim, signal.SIGKILL)
-    assert process.wait(90) == 0
+    with start(folder, out, "-j", 2) as process:
+        wait_for(lambda: list(out.glob("part-*.jsonl")))
+        found = {
+            int(p.name): (p / "cmdline").read_bytes() for p in Path("/proc").glob("[0-9]*") if _child(p, process.pid)
+        }
+        victim = next((pid for pid, line in found.items() if b"LokyProcess" in line), None)
+        if victim is not None:
+            os.kill(victim, signal.SIGKILL)
+        assert process.wait(90) == 0
     fleet(folder, "-o", tmp_path / "quiet", "-j", 1)
     assert texts(out) == texts(tmp_path / "quiet")
 
@@ -100,20 +103,20 @@ def test_a_dask_worker_killed_in_the_middle(
 ) -> None:
     address, workers = scheduler
     folder, out = logs(tmp_path / "logs", 120), tmp_path / "out"
-    process = start(folder, out, "--backend", "dask", "--scheduler", address)
-    wait_for(lambda: list(out.glob("part-*.jsonl")))
-    workers[0].kill()
-    assert process.wait(120) == 0, process.stderr and process.stderr.read()
+    with start(folder, out, "--backend", "dask", "--scheduler", address) as process:
+        wait_for(lambda: list(out.glob("part-*.jsonl")))
+        workers[0].kill()
+        assert process.wait(120) == 0, process.stderr and process.stderr.read()
     fleet(folder, "-o", tmp_path / "quiet", "-j", 2)
     assert texts(out) == texts(tmp_path / "quiet")
 
 
 def test_stopped_and_started_again(tmp_path: Path) -> None:
     folder, out = logs(tmp_path / "logs", 60), tmp_path / "out"
-    process = start(folder, out, "-j", 1)
-    wait_for(lambda: list(out.glob("part-*.jsonl")))
-    process.terminate()
-    assert process.wait(90) in (0, 130)
+    with start(folder, out, "-j", 1) as process:
+        wait_for(lambda: list(out.glob("part-*.jsonl")))
+        process.terminate()
+        assert process.wait(90) in (0, 130)
     assert fleet(folder, "-o", out, "-j", 1).returncode == 0
     names = [row["source"] for row in results(out)]
     assert sorted(names) == sorted(str(path) for path in folder.iterdir())
