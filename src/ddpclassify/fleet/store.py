@@ -17,7 +17,7 @@ from ddpclassify.types import InputError
 
 __all__ = ["Store"]
 
-_VERSION = 1
+_VERSION = 2
 """Of the tables. An index of another version is made anew from the parts."""
 
 _TABLES = {
@@ -94,10 +94,10 @@ class Store:
             with half.open("w", encoding="ascii") as file:
                 file.writelines(f"{line}\n" for line in lines)
             half.replace(path)
-        except OSError as error:
+            self._index(path.name, _rows(path))
+        except (OSError, sqlite3.Error) as error:
             half.unlink(missing_ok=True)
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        self._index(path.name, _rows(path))
+            raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
         return path
 
     def _index(self, part: str, rows: Iterable[dict[str, Any]]) -> None:
@@ -126,7 +126,11 @@ class Store:
         names = ", ".join(log)
         marks = ", ".join("?" * len(log))
         number = self.db.execute(f"INSERT INTO logs ({names}) VALUES ({marks})", tuple(log.values())).lastrowid
-        self.db.executemany("INSERT INTO places VALUES (?, ?)", [(number, host) for host in fleet.get("hosts", ())])
+        hosts = {
+            *fleet.get("hosts", ()),
+            *filter(None, [log["host"]]),
+        }  # the culprit was in its job, whatever is listed
+        self.db.executemany("INSERT INTO places VALUES (?, ?)", [(number, host) for host in sorted(hosts)])
         if fleet.get("issue"):
             self.db.execute(
                 "INSERT OR IGNORE INTO issues VALUES (?, ?, ?)",
