@@ -45,6 +45,12 @@ def whole_lines(path: Path) -> list[str]:
     return whole.decode("utf-8").split("\n")[:-1]
 
 
+def _is(path: Path, handle: int) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    return False
+
+
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Make a folder and hold it for this process alone; what a killed writer left half written there is removed.
@@ -63,7 +69,7 @@ def alone(folder: Path) -> Iterator[None]:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)  # for writing: NFS locks nothing else
         while True:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists() and os.path.samestat(path.stat(), os.fstat(handle)):
+            if _is(path, handle):
                 break
             os.close(handle)  # its holder has just removed it
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)

@@ -141,7 +141,7 @@ def _holds(folder: Path, then: str) -> subprocess.Popen[bytes]:
 
 
 def test_a_folder_has_one_writer_until_it_ends_in_any_way(tmp_path: Path) -> None:
-    with _holds(tmp_path, "print(1, flush=True); time.sleep(60)") as holder:
+    with _holds(tmp_path, "print(1, flush=True); time.sleep(600)") as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         for rival in (
@@ -150,7 +150,7 @@ def test_a_folder_has_one_writer_until_it_ends_in_any_way(tmp_path: Path) -> Non
         ):
             if rival[3] == "train":
                 subprocess.run(
-                    command("generate", "--rendered", "--count", 30, "--jobs", 1, "-o", tmp_path / "corpus"), check=True
+                    command("generate", "--rendered", "--count", 4, "--jobs", 1, "-o", tmp_path / "corpus"), check=True
                 )
             done = subprocess.run(rival, capture_output=True, text=True)
             assert done.returncode == 1
@@ -168,7 +168,7 @@ def test_many_writers_never_hold_a_folder_together(tmp_path: Path) -> None:
     once = (
         "pass\n"
         f"inside = pathlib.Path({str(inside)!r})\n"
-        "for _ in range(300):\n"
+        "for _ in range(100):\n"
         "    try:\n"
         f"        with alone(pathlib.Path({str(tmp_path)!r})):\n"
         "            inside.touch(exist_ok=False); inside.unlink()\n"
