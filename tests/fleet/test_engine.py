@@ -43,6 +43,7 @@ def wait_for(what: Callable[[], object], seconds: float = 90) -> None:
 
 
 def start(folder: Path, out: Path, *args: object) -> subprocess.Popen[bytes]:
+    """Start a run; as a context its pipe is closed in any case."""
     command = [sys.executable, "-m", "ddpclassify", "fleet", folder, "-o", out, "--part", 20, *args]
     return subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE)
 

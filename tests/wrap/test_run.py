@@ -200,6 +200,49 @@ def test_the_job_goes_on_when_our_side_breaks(tmp_path: Path) -> None:
     assert done.stderr.count(b"the job goes on (MemoryError: no room)") == 1
 
 
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGSEGV"])
+def test_the_exit_status_stands_when_the_diagnosis_is_killed(name: str, tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom ddpclassify.wrap import run_job\n"
+        f"def killed(*_):\n    os.kill(os.getpid(), signal.{name})\n"
+        f"sys.exit(run_job(['sh', '-c', 'echo one; exit 7'], Path({str(tmp_path)!r}), quiet=True, diagnose=killed))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (7, b"one\n")
+    assert done.stderr.count(b"\n") == 1
+    assert f"no diagnosis ({name})".encode() in done.stderr
+
+
+def test_the_job_goes_on_when_we_are_killed(tmp_path: Path) -> None:
+    """Its output too: to where it went, and into the kept log."""
+    script = (
+        f"echo before; while [ ! -e {tmp_path}/on ]; do sleep 0.05; done; "
+        f"for i in 1 2 3; do echo after $i || exit 9; done; echo words >&2; touch {tmp_path}/done; exit 7"
+    )
+    command = [*DDP, "-q", "--logs", str(tmp_path / "logs"), "--", "sh", "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ours:
+        assert ours.stdout is not None
+        assert ours.stdout.readline() == b"before\n"
+        ours.kill()
+        ours.wait()
+        (tmp_path / "on").touch()
+        assert ours.communicate(timeout=30) == (b"after 1\nafter 2\nafter 3\n", b"words\n")
+    assert (tmp_path / "done").exists()
+    assert sorted(output(tmp_path / "logs").split()) == sorted(b"before after 1 after 2 after 3 words".split())
+
+
+def test_nothing_changes_when_the_standby_is_killed(tmp_path: Path) -> None:
+    script = f"echo before; while [ ! -e {tmp_path}/on ]; do sleep 0.05; done; echo after; exit 7"
+    command = [*DDP, "-q", "--no-diagnosis", "--logs", str(tmp_path / "logs"), "--", "sh", "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as ours:
+        assert ours.stdout is not None
+        assert ours.stdout.readline() == b"before\n"
+        os.kill(_children(ours.pid)[1], signal.SIGKILL)
+        (tmp_path / "on").touch()
+        assert ours.stdout.read() == b"after\n"
+    assert (ours.returncode, output(tmp_path / "logs")) == (7, b"before\nafter\n")
+
+
 STACK = (
     "Traceback (most recent call last):\n"
     '  File "/home/u/train.py", line 88, in train_step\n    loss = criterion(out)\n'

@@ -91,3 +91,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+    except OSError as error:  # no room, no right, a device that is gone: nothing that a traceback would explain
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"ddpclassify: {where}{error.strerror or error}", err=True)
+        sys.exit(1)

@@ -80,6 +80,9 @@ def fleet(
 
         options["written"] = write
     with Store(output, writer=True) as store, Engine(backend, jobs, scheduler) as engine:
+        for path in sorted(output.glob("part-*.jsonl")) if parquet else ():
+            if not path.with_suffix(".parquet").exists():  # a run was killed between the two, or did without
+                write(path)
         counts = run(listed(logs, sys.stdin), store, engine, told=_progress, **options)
         _tell(store, since, days, False, as_json, html, metrics)
     click.echo(
@@ -113,33 +116,21 @@ def _tell(
         return
     import json
 
+    from ddpclassify.files import write_whole
     from ddpclassify.fleet.summary import summarise
 
     found = summarise(store.db, since.isoformat() if since else None, days)
     if html is not None:
         from ddpclassify.fleet.page import page
 
-        _write(html, page(found))
+        write_whole(html, page(found))
     if metrics is not None:
         from ddpclassify.fleet.metrics import exposition
 
-        _write(metrics, exposition(found))
+        write_whole(metrics, exposition(found))
     if as_json:
         click.echo(json.dumps(found))
     elif shown:
         from ddpclassify.fleet.text import text
 
         click.echo(text(found))
-
-
-def _write(path: Path, content: str) -> None:
-    """Write under a temporary name and rename: a scraper must never see half a file."""
-    from ddpclassify.types import InputError
-
-    half = path.with_name(f".{path.name}.half")
-    try:
-        half.write_text(content, encoding="utf-8", newline="\n")
-        half.replace(path)
-    except OSError as error:
-        half.unlink(missing_ok=True)
-        raise InputError(f"{path}: {error.strerror or error}") from error

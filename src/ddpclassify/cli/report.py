@@ -32,6 +32,7 @@ def report(logs: tuple[str, ...], output: Path, as_json: bool, redact: bool, mod
     import json
 
     from ddpclassify.api import load_model
+    from ddpclassify.files import write_whole
     from ddpclassify.page import page
     from ddpclassify.redact import mask
     from ddpclassify.report import json_report
@@ -61,20 +62,7 @@ def report(logs: tuple[str, ...], output: Path, as_json: bool, redact: bool, mod
         if to_stdout:
             click.echo(text)
         else:
-            _write(output, text)
+            write_whole(output, text)
             click.echo(say("wrote {path}", path=output), err=True)
     if unread:
         sys.exit(1)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write under a temporary name and rename, so that nobody ever sees half a page."""
-    from ddpclassify.types import InputError
-
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(f"{path}: {error.strerror or error}") from error

@@ -24,11 +24,13 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print the held-out figures as JSON.")
 def train(corpora: tuple[Path, ...], output: Path, name: str, jobs: int, as_json: bool) -> None:
     """Train a model on labelled corpora and write it with its card."""
+    from ddpclassify.files import alone
     from ddpclassify.train import fit, load_samples, write_model
 
     samples = load_samples(list(corpora), jobs)
-    training = fit(samples)
-    card = write_model(training, samples, output, name)
+    with alone(output):
+        training = fit(samples)
+        card = write_model(training, samples, output, name)
     if as_json:
         click.echo(json.dumps(card["held_out"]))
         return

@@ -17,7 +17,7 @@ from ddpclassify.types import InputError
 
 __all__ = ["Store"]
 
-_VERSION = 1
+_VERSION = 2
 """Of the tables. An index of another version is made anew from the parts."""
 
 _TABLES = {
@@ -94,10 +94,10 @@ class Store:
             with half.open("w", encoding="ascii") as file:
                 file.writelines(f"{line}\n" for line in lines)
             half.replace(path)
-        except OSError as error:
+            self._index(path.name, _rows(path))
+        except (OSError, sqlite3.Error) as error:
             half.unlink(missing_ok=True)
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        self._index(path.name, _rows(path))
+            raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
         return path
 
     def _index(self, part: str, rows: Iterable[dict[str, Any]]) -> None:

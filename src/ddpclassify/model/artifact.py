@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import struct
 import sys
 from array import array
@@ -18,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ddpclassify.files import write_whole
 from ddpclassify.model.answers import Parts
 from ddpclassify.model.linear import Columns, Part
 from ddpclassify.model.words import Words
@@ -27,6 +27,7 @@ FORMAT = 2
 """Bump when a reader of the old format would misread the new one, or the other way round."""
 
 MAGIC = b"ddpmodel"
+_WAITING = "card.new.json"
 _PARTS = ("cause", "category", "reason", "scope", "rank")
 _VOCABULARIES = ("terms", "names")
 _WORDS = {"text": "B", "ends": "I", "slots": "I"}
@@ -75,14 +76,17 @@ def _little(values: array[Any]) -> array[Any]:
 
 
 def save(parts: Parts, card: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Write a model folder; each file gets its name only when whole. Returns the card with its checksum."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a model folder; at any moment it holds the old model or the new one. Returns the card with its checksum.
+
+    The new card waits beside the old one until its model is there: the model's checksum tells which of them counts.
+    Who may have a rival holds the folder (`files.alone`).
+    """
     data = pack(parts)
     card = {**card, "format": FORMAT, "sha256": hashlib.sha256(data).hexdigest()}
-    for name, content in (("model.bin", data), ("card.json", json.dumps(card, indent=1).encode() + b"\n")):
-        temporary = folder / f".{name}.{os.getpid()}"
-        temporary.write_bytes(content)
-        temporary.replace(folder / name)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / _WAITING, json.dumps(card, indent=1) + "\n")
+    write_whole(folder / "model.bin", data)
+    (folder / _WAITING).replace(folder / "card.json")
     return card
 
 
@@ -95,6 +99,11 @@ def load(folder: Path) -> tuple[Parts, dict[str, Any]]:
     """
     try:
         card = json.loads(_bytes(folder / "card.json"))
+        data = _bytes(folder / "model.bin")
+        digest = hashlib.sha256(data).hexdigest()
+        if (folder / _WAITING).is_file():  # a training was killed as it wrote
+            waiting = json.loads(_bytes(folder / _WAITING))
+            card = waiting if isinstance(waiting, dict) and waiting.get("sha256") == digest else card
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{folder}: no readable model: {error}") from error
     if (
@@ -109,11 +118,7 @@ def load(folder: Path) -> tuple[Parts, dict[str, Any]]:
             f"{folder}: model format {card['format']}, and this program reads {FORMAT}; "
             + ("upgrade ddpclassify" if newer else "train the model anew with `ddpclassify train`")
         )
-    try:
-        data = _bytes(folder / "model.bin")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder}: no readable model: {error}") from error
-    if hashlib.sha256(data).hexdigest() != card.get("sha256"):
+    if digest != card.get("sha256"):
         raise InputError(f"{folder}: model.bin does not match the checksum in card.json")
     try:
         return _unpack(data), card

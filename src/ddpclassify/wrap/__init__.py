@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from ddpclassify.language import say as tell
+from ddpclassify.wrap.apart import apart
 from ddpclassify.wrap.channels import Sink
 from ddpclassify.wrap.job import Job
 from ddpclassify.wrap.record import Record
@@ -40,8 +41,8 @@ def run_job(
 
     Notes
     -----
-    The job comes first: a full disk, a log that can't be made or a fault in the diagnosis is said in one line, and
-    changes neither its output nor its exit status.
+    The job comes first: a full disk, a log that can't be made, a fault or a kill in the diagnosis is said in one line,
+    and changes neither its output nor its exit status. When this process is killed, the job goes on with its output.
     """
     say = _say if not quiet else lambda text: None
     record: Record | None = None
@@ -63,7 +64,7 @@ def run_job(
     if record is None:
         return job.run(lambda channel, piece: None)
     record.whole_lines = len(job.channels) > 1
-    status = job.run(_careful(record.take))
+    status = job.run(_careful(record.take), record.close)
     record.close()
     if status:
         seconds = f"{time.monotonic() - began:.0f}"
@@ -102,13 +103,17 @@ def _careful(sink: Sink) -> Sink:
 def _diagnose(
     record: Record, status: int, error_file: Path | None, diagnose: Callable[[Log, int, Path | None], str]
 ) -> None:
-    try:
-        text = diagnose(record.lines(), status, error_file)
-    except BaseException as error:  # whatever it is, also Ctrl-C: the job's exit status stands
-        told = f"{type(error).__name__}: {error}"
-        _say(tell("no diagnosis ({error}); try `ddpclassify predict {path}`", error=told, path=record.path))
-        return
-    _put("\n" + text + "\n")
+    def fail(error: str) -> None:
+        _say(tell("no diagnosis ({error}); try `ddpclassify predict {path}`", error=error, path=record.path))
+
+    def work() -> None:
+        try:
+            _put("\n" + diagnose(record.lines(), status, error_file) + "\n")
+        except BaseException as error:  # whatever it is
+            fail(f"{type(error).__name__}: {error}")
+
+    if ended := apart(work):  # killed for want of memory, a native crash, Ctrl-C: the job's exit status stands
+        fail(ended)
 
 
 def _say(text: str) -> None:

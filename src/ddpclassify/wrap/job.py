@@ -8,13 +8,14 @@ import selectors
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
+from ddpclassify.wrap.apart import FORWARDED, Standby
 from ddpclassify.wrap.channels import Channel, Sink, channels
 
-_FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 _STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _LOOK = 0.1  # seconds between looks for signals
@@ -52,9 +53,13 @@ class Job:
         if self.terminal is not None:
             _hand_over(self.terminal, os.getpid())
 
-    def run(self, sink: Sink) -> int:
-        """Pass everything on until the job has ended, and return its exit status, 128 + n for signal n."""
+    def run(self, sink: Sink, close: Callable[[], None] = lambda: None) -> int:
+        """Pass everything on until the job has ended, and return its exit status, 128 + n for signal n.
+
+        `close` is called in the process that takes over when we are killed, at the end of the output.
+        """
         status: int | None = None
+        standby = Standby(self.channels, sink, close)
         with _Signals(self) as signals, selectors.DefaultSelector() as selector:
             wake = signals.read_end
             selector.register(wake, selectors.EVENT_READ)
@@ -70,6 +75,7 @@ class Job:
                     elif not key.data.pump(sink):
                         selector.unregister(key.fileobj)
                         key.data.close()
+                        standby.closed(key.data)
                 now = time.monotonic()
                 if status is None:
                     self._resize()
@@ -79,6 +85,7 @@ class Job:
                 quiet_since = now if any(key.data for key, _ in ready) else quiet_since
                 if len(selector.get_map()) == 1 or now - quiet_since > _IDLE or now - ended > _LINGER:
                     break
+        standby.dismiss()
         self._tidy()
         return status
 
@@ -152,7 +159,7 @@ class _Signals:
         for end in (self.read_end, self.write_end):
             os.set_blocking(end, False)
         self.old_wake = signal.set_wakeup_fd(self.write_end, warn_on_full_buffer=False)
-        numbers = [signal.Signals[name] for name in _FORWARDED]
+        numbers = [signal.Signals[name] for name in FORWARDED]
         numbers = [n for n in numbers if signal.getsignal(n) != signal.SIG_IGN]  # under nohup, for the job too
         if hasattr(signal, "sigtimedwait"):
             self.waited = set(numbers)

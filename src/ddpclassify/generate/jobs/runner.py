@@ -8,7 +8,6 @@ prefix and the host are replaced by invented ones. A job whose log does not show
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from ddpclassify.files import alone, whole_lines
 from ddpclassify.generate.jobs import guard
 from ddpclassify.generate.jobs.acts import happen, surroundings, wrapped
 from ddpclassify.generate.jobs.labelling import label_of
@@ -50,8 +50,8 @@ def run_all(plan: list[JobPlan], out: Path, workers: int = 2, report: Callable[[
     ------
     InputError : another run works in `out`, or `out` holds other jobs than the plan's
     """
-    (out / "logs").mkdir(parents=True, exist_ok=True)
-    with _locked(out), _scratch() as scratch, ThreadPoolExecutor(workers) as pool:
+    with alone(out), _scratch() as scratch, ThreadPoolExecutor(workers) as pool:
+        (out / "logs").mkdir(exist_ok=True)
         todo = _not_done(plan, out)
         start, recorded = time.monotonic(), 0
         futures = {pool.submit(run_one, job, scratch): job for job in todo}
@@ -82,22 +82,12 @@ def _told(job: JobPlan) -> str:
 
 def _not_done(plan: list[JobPlan], out: Path) -> list[JobPlan]:
     """The jobs of the plan that `out` does not hold; what a kill left half written there is removed."""
-    done = {line.partition(" ")[0]: line for line in _whole_lines(out / "done.txt")}
-    labelled = {Path(json.loads(line)["log"]).stem for line in _whole_lines(out / "labels.jsonl")}
+    done = {line.partition(" ")[0]: line for line in whole_lines(out / "done.txt")}
+    labelled = {Path(json.loads(line)["log"]).stem for line in whole_lines(out / "labels.jsonl")}
     for job in plan:
         if done.get(job.name, _told(job)) != _told(job):
             raise InputError(f"{out}: holds jobs of another plan (seed, options or version); give a new folder")
     return [job for job in plan if job.name not in done and job.name not in labelled]
-
-
-def _whole_lines(path: Path) -> list[str]:
-    if not path.is_file():
-        return []
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if whole != data:
-        os.truncate(path, len(whole))
-    return whole.decode("utf-8").splitlines()
 
 
 def _append(path: Path, line: str) -> None:
@@ -105,21 +95,6 @@ def _append(path: Path, line: str) -> None:
         file.write(line + "\n")
         file.flush()
         os.fsync(file.fileno())
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the folder for this process alone; the system lets go of it when the process ends, however it does."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            message = f"{folder}: another run is writing here; wait for it, or give another folder"
-            raise InputError(message) from None
-        yield
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from ddpclassify import __version__
+from ddpclassify.files import alone, whole_lines, write_whole
+from ddpclassify.types import InputError
+
 from . import noise
 from .exceptions import load_rows
 from .framing import make_launcher
@@ -233,12 +237,12 @@ def render_corpus(
     pattern: str = "*",
     workers: int = 1,
 ) -> None:
-    """Render a labelled corpus of logs.
+    """Render a labelled corpus of logs, or what a killed run has left of it.
 
     Parameters
     ----------
     out
-        Folder to write; `labels.jsonl` appears last, when all logs are there.
+        Folder to write; `labels.jsonl` appears last, when all logs are there. `plan.txt` tells what it holds.
     count
         Number of logs, balanced over categories and, within a category, over templates.
     seed
@@ -249,18 +253,33 @@ def render_corpus(
         Restrict to templates whose name fits this shell pattern.
     workers
         Number of processes.
+
+    Raises
+    ------
+    InputError
+        Another run writes to `out`, or it holds something else.
     """
-    (out / "logs").mkdir(parents=True, exist_ok=True)
     jobs = list(enumerate(plan(count, seed, categories, pattern)))
-    work = partial(render_one, seed=seed)
-    part = out / "labels.jsonl.part"
-    with part.open("w", encoding="utf-8") as labels:
-        if workers > 1:
-            with ProcessPoolExecutor(workers) as pool:
-                _write(out, labels, jobs, pool.map(work, jobs, chunksize=16))
-        else:
-            _write(out, labels, jobs, map(work, jobs))
-    part.replace(out / "labels.jsonl")
+    told = f"rendered {__version__} count {count} seed {seed} categories {categories} pattern {pattern}\n"
+    part, whole = out / "labels.jsonl.part", out / "labels.jsonl"
+    with alone(out):
+        if not (out / "plan.txt").exists() and not whole.exists():
+            write_whole(out / "plan.txt", told)
+        elif not (out / "plan.txt").exists() or (out / "plan.txt").read_text("utf-8") != told:
+            raise InputError(f"{out}: holds another corpus (seed, options or version); give a new folder")
+        if whole.exists():
+            return
+        (out / "logs").mkdir(exist_ok=True)
+        labelled = whole_lines(part)
+        done = int(Path(json.loads(labelled[-1])["log"]).stem) + 1 if labelled else 0
+        work = partial(render_one, seed=seed)
+        with part.open("a", encoding="utf-8") as labels:
+            if workers > 1:
+                with ProcessPoolExecutor(workers) as pool:
+                    _write(out, labels, jobs[done:], pool.map(work, jobs[done:], chunksize=16))
+            else:
+                _write(out, labels, jobs[done:], map(work, jobs[done:]))
+        part.replace(whole)
 
 
 def _write(out: Path, labels: Any, jobs: Sequence[tuple[int, str]], results: Iterable[Rendered | None]) -> None:
