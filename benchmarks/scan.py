@@ -2,7 +2,8 @@
 
 Usage: ``python benchmarks/scan.py [--full] [--only TABLE]...``. Logs are made once, under the temporary folder.
 Commands run in turn (A B C A B C …) as whole processes, files in the page cache, output to a file. A ratio is the
-median of the rounds' ratios, so that what else the machine does at the time weighs on both sides.
+median of the rounds' ratios, so that what else the machine does at the time weighs on both sides; processor time (user
+and system, children included) stands beside the clock's, for on a busy machine the clock tells little.
 """
 
 from __future__ import annotations
@@ -51,9 +52,10 @@ with open({path!r}, errors="replace") as log:
 
 @dataclass
 class Run:
-    """Seconds of each round, and the largest peak memory in MB."""
+    """Seconds of each round, on the clock and of processor time, and the largest peak memory in MB."""
 
     seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
     peak: float = 0.0
 
     @property
@@ -71,6 +73,7 @@ def once(command: Sequence[str], run: Run) -> None:
     if process.returncode not in (0, 1):
         raise SystemExit(f"{' '.join(command)[:200]} failed with {process.returncode}")
     run.seconds.append(time.perf_counter() - start)
+    run.cpu.append(usage.ru_utime + usage.ru_stime)
     run.peak = max(run.peak, usage.ru_maxrss / 1024)
 
 
@@ -88,12 +91,19 @@ def race(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, Run]:
 def show(title: str, runs: Mapping[str, Run], size_mb: float = 0.0, sizes: Mapping[str, float] | None = None) -> None:
     """Print one table: seconds, speed, peak memory, and our time as a multiple of each."""
     ours = next(iter(runs.values()))
-    print(f"\n### {title}\n\n| command | s | MB/s | peak MB | ours / it |\n| --- | ---: | ---: | ---: | ---: |")
+    print(f"\n### {title}\n\n| command | s | CPU s | MB/s | peak MB | ours / it | CPU / CPU |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
     for name, run in runs.items():
         share = (sizes or {}).get(name, size_mb) / size_mb if size_mb else 1.0
-        ratio = statistics.median(a / b for a, b in zip(ours.seconds, run.seconds, strict=True)) * share
-        speed = f"{size_mb * share / run.median:,.0f}" if size_mb else ""
-        print(f"| {name} | {run.median:.3f} | {speed} | {run.peak:.0f} | {ratio:.3g} |")
+        speed = f"{size_mb * share / statistics.median(run.seconds):,.0f}" if size_mb else ""
+        times = " | ".join(f"{statistics.median(each):.3f}" for each in (run.seconds, run.cpu))
+        ratios = " | ".join(f"{share * x:.3g}" for x in (ratio(ours.seconds, run.seconds), ratio(ours.cpu, run.cpu)))
+        print(f"| {name} | {times} | {speed} | {run.peak:.0f} | {ratios} |", flush=True)
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Return the median of the rounds' ratios."""
+    return statistics.median(a / max(b, 1e-3) for a, b in zip(ours, theirs, strict=True))
 
 
 def scan_table(title: str, log: Path, words: Path, rounds: int) -> None:
@@ -193,6 +203,7 @@ def main() -> None:
     parser.add_argument("--only", choices=TABLES, action="append", help="print this table; may be repeated")
     options = parser.parse_args()
     CACHE.mkdir(exist_ok=True)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program finds its modules compiled
     words = CACHE / "literals"
     words.write_bytes(b"".join(word + b"\n" for word, _ in LITERALS))
     rg = subprocess.run(["rg", "--version"], capture_output=True, text=True, check=True).stdout.split("\n")[0]

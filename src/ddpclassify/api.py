@@ -16,6 +16,7 @@ from ddpclassify.model import answer, load
 from ddpclassify.model.answers import Parts
 from ddpclassify.ranks import attribute
 from ddpclassify.read import read
+from ddpclassify.redact import redact as without_secrets
 from ddpclassify.types import Diagnosis, Folded, InputError
 
 _HERE = Path(__file__).parent
@@ -29,18 +30,21 @@ class Model:
     parts: Parts
     card: dict[str, Any]
 
-    def diagnose(self, log: str | Path | Iterable[str | bytes]) -> Diagnosis:
+    def diagnose(self, log: str | Path | Iterable[str | bytes], *, redact: bool = False) -> Diagnosis:
         """Diagnose one job's log: a path (file, compressed file, folder of per-rank files), ``"-"``, or its lines.
+
+        With `redact`, tokens, keys, passwords and e-mail addresses of the log are masked.
 
         Raises
         ------
         InputError : when the log can't be read
         """
-        return self.explain(log)[1]
+        return self.explain(log, redact=redact)[1]
 
-    def explain(self, log: str | Path | Iterable[str | bytes]) -> tuple[Folded, Diagnosis]:
+    def explain(self, log: str | Path | Iterable[str | bytes], *, redact: bool = False) -> tuple[Folded, Diagnosis]:
         """Diagnose one log as `diagnose` does, and return its failures and kept lines as well."""
-        described = describe(fold(extract(attribute(read(log)))))
+        excerpt = read(log)
+        described = describe(fold(extract(attribute(without_secrets(excerpt) if redact else excerpt))))
         return described.folded, decide(described, answer(described, self.parts), self.card)
 
 

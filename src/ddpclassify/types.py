@@ -15,6 +15,10 @@ SCHEMA = "ddpclassify.diagnosis/1"
 class InputError(Exception):
     """An input that can't be used: `str(error)` is one line that names it and the reason."""
 
+    def __init__(self, message: str) -> None:
+        # Names of files may hold line feeds and escapes.
+        super().__init__("".join(c if c.isprintable() else "\ufffd" for c in message))
+
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
@@ -205,8 +209,6 @@ class Diagnosis:
         return {"schema": d.pop("schema"), **d}
 
     def _repr_html_(self) -> str:
-        import html
+        from ddpclassify.page.card import card
 
-        from ddpclassify.report import text_report
-
-        return f"<pre>{html.escape(text_report(self))}</pre>"
+        return card(self)

@@ -105,3 +105,14 @@ def test_each_of_nothing_is_one_line(tmp_path: Path) -> None:
         done = run("predict", "--each", str(place))
         assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert run("predict", "--each", "-", "-", data=b"").returncode == 2
+
+
+def test_a_log_that_cannot_be_read_does_not_stop_the_others(many: Path) -> None:
+    (many / "job20.log").unlink()
+    (many / "job20.log").symlink_to(many / "nowhere")
+    names = [str(many / f"job{n}.log") for n in range(40)]
+    done = run("predict", "--json", "--jobs", "2", *names)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["source"] for row in rows] == names
+    assert [n for n, row in enumerate(rows) if "error" in row] == [20]
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)

@@ -86,3 +86,16 @@ def test_ranks_that_do_not_fit_end_before_step_0(tmp_path: Path) -> None:
     assert status == 1
     assert "the data length differs: 100 on rank 0, 99 on rank 1" in log
     assert "step 0" not in log
+
+
+def test_logs_written_with_it_tell_the_culprit_and_its_host() -> None:
+    """One fault of `benchmarks/instrument.py`: three plain processes that share a log, one of which gives up."""
+    pytest.importorskip("torch")
+    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    try:
+        import instrument as benchmark
+    finally:
+        del sys.path[0]
+    results = benchmark.measure(["exit"])
+    assert results[True] == [(True, True)]
+    assert results[False][0][1] is False  # a plain log names no host

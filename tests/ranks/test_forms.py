@@ -43,6 +43,8 @@ def test_form_matches_its_example(form: Form) -> None:
         ("2026-12-01T12:00:00.123Z stderr F [rank4]: KeyError: 'a'", 4, None, None, None, "KeyError: 'a'"),
         ("[pod/job-worker-2/pytorch] hello", None, None, "job-worker-2", None, "hello"),
         ("E1201 12:00:00.123456 4711 torch/distributed/elastic/api.py:874] failed (exitcode: 1)", None, None, None, None, "failed (exitcode: 1)"),
+        ("[rank3]:[local1]: 2026-12-01T12:00:00.123 node7 | hello", 3, 1, "node7", None, "hello"),
+        ("[default1]:[rank3]:[local1]: 2026-12-01T12:00:00.123 gpu-a | [rank3]: KeyError: 'a'", 3, 1, "gpu-a", None, "KeyError: 'a'"),
         ("loss at rank 3 was high", None, None, None, None, "loss at rank 3 was high"),
         ("3: not a label when it stands alone", None, None, None, None, "3: not a label when it stands alone"),
     ],
@@ -70,3 +72,14 @@ def test_a_pid_seen_beside_a_rank_has_it_everywhere() -> None:
 def test_no_text_breaks_the_attribution(text: str) -> None:
     (line,) = lines_of(text)
     assert line.raw.endswith(line.text) or text.startswith('{"')
+
+
+def test_a_shippers_program_tag_is_no_part_of_the_line() -> None:
+    lines = lines_of(*(f"Mar 31 19:39:{n:02d} hgx-0-13 train[654263]:     return f(x, {n})" for n in range(20)))
+    assert {line.text[:14] for line in lines} == {"    return f(x"}
+    assert {(line.host, line.pid) for line in lines} == {("hgx-0-13", 654263)}
+
+
+def test_a_host_with_a_containers_hash_is_a_host() -> None:
+    lines = lines_of(*(f"2025-02-26T15:02:{n:02d}Z cn038-b2b64b Traceback (most recent call last):" for n in range(20)))
+    assert {(line.host, line.text) for line in lines} == {("cn038-b2b64b", "Traceback (most recent call last):")}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import tarfile
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ from ddpclassify import load_model
 from ddpclassify.generate.rendered.render import render_corpus
 from ddpclassify.read.scan import HEAD, TAIL
 
+ROOT = Path(__file__).parents[2]
 scan = importlib.import_module("ddpclassify.read.scan")
 LOGS = 24
+DRAWN = 50  # of each corpus
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +48,29 @@ def test_the_kept_lines_tell_what_all_lines_tell(padded: list[Path], monkeypatch
     different = [(path.name, *pair) for path, *pair in zip(padded, fast, slow, strict=True) if pair[0] != pair[1]]
     # A rank that only healthy lines in the middle of a log name is the one thing that the scan can't see.
     assert len(different) <= 1, different
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The kept cases, and logs of both corpora that the model is trained on, as they are."""
+    folder = tmp_path_factory.mktemp("drawn")
+    drawn: list[Path] = []
+    for corpus in ("executed", "rendered"):
+        with tarfile.open(ROOT / "data" / f"{corpus}.tar.xz") as packed:
+            for member in islice((m for m in packed if m.name.endswith(".log")), DRAWN):
+                content = packed.extractfile(member)
+                assert content is not None
+                drawn.append(folder / f"{corpus}{len(drawn)}.log")
+                drawn[-1].write_bytes(content.read())
+    assert len(drawn) == 2 * DRAWN
+    return [*sorted((ROOT / "tests" / "cases").glob("*.log")), *drawn]
+
+
+def test_known_logs_get_the_diagnosis_of_the_slow_path(known: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "HEAD", 5)  # else the ends alone would hold all of a short log
+    monkeypatch.setattr(scan, "TAIL", 5)
+    fast = verdicts(known)
+    monkeypatch.setattr(scan, "HEAD", 1 << 30)
+    slow = verdicts(known)
+    different = [(path.name, *pair) for path, *pair in zip(known, fast, slow, strict=True) if pair[0] != pair[1]]
+    assert len(different) <= 5, different

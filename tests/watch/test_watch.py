@@ -89,7 +89,7 @@ def test_a_hang_fits_a_terminal_and_lets_no_escape_through() -> None:
     from ddpclassify.watch.silence import Hang
 
     hang = Hang(tuple(range(0, 4096, 2)), tuple(range(1, 4096, 2)), 301.5)
-    text = _text(Path("job.log"), News("hang", hang=hang, seconds=301.5, last=((0, "step 1 \x1b[2J" + "x " * 300),)))
+    text = _text(News("hang", hang=hang, seconds=301.5, last=((0, "step 1 \x1b[2J" + "x " * 300),)))
     assert all(line.isprintable() and len(line) <= 80 for line in text.split("\n"))
     assert "(2048 in all) for 302 s" in text
 
@@ -101,19 +101,12 @@ def test_what_cannot_be_watched_is_said() -> None:
 
 
 @pytest.mark.gloo
-def test_a_real_job_that_fails(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    script, log = tmp_path / "train.py", tmp_path / "job.log"
-    script.write_text(
-        "import torch, torch.distributed as dist\n"
-        "dist.init_process_group('gloo')\n"
-        "dist.all_reduce(torch.ones(1))\n"
-        "if dist.get_rank() == 1:\n    print({}['missing'])\n"
-        "dist.barrier()\n"
-    )
-    with watch(log, "--once", "--json", "--timeout", "90") as process, log.open("wb") as output:
-        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-        subprocess.run([*launcher, str(script)], stdout=output, stderr=subprocess.STDOUT, check=False)
+def test_real_jobs_that_fail_under_three_launchers(failing_job: list[str], tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    # The parent of spawned processes speaks first, and of its clean-up: the failure itself comes seconds later.
+    with watch(log, "--once", "--json", "--settle", "4", "--timeout", "90") as process, log.open("wb") as output:
+        subprocess.run(failing_job, stdout=output, stderr=subprocess.STDOUT, check=False)
         row = news(process)
     assert process.returncode == 10
+    assert row["event"] == "failure"
     assert row["diagnosis"]["culprit_ranks"] == [1]  # type: ignore[index]

@@ -8,6 +8,7 @@ from importlib import import_module
 import click
 
 from ddpclassify import __version__
+from ddpclassify.cli import options
 
 # Sections of --help: command → what it does. The module of a command has its name.
 SECTIONS: dict[str, dict[str, str]] = {
@@ -17,6 +18,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "watch": "Follow a growing log, and speak once a failure is clear.",
         "split": "Write one clean file a rank.",
         "report": "Write one HTML page: the diagnosis, and how the failure spread through the ranks.",
+        "fleet": "Diagnose any number of logs, and tell what the jobs have in common.",
         "categories": "Explain the categories of failure and what to do about each.",
     },
     "Learn and measure": {
@@ -26,11 +28,12 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
 }
 
-EXAMPLES = """\b
-Examples:
+HELP = """Read the log of a failed distributed PyTorch job and say what happened.
+
+\b
   ddpclassify predict job.log
-  kubectl logs job-worker-0 | ddpclassify predict
-  ddpclassify predict --json logs/ | jq .culprit_ranks
+  ddpclassify run -- torchrun --nproc-per-node 8 train.py
+  kubectl logs job-worker-0 | ddpclassify predict --json | jq .culprit_ranks
 """
 
 
@@ -44,6 +47,9 @@ class Lazy(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         command: click.Command = getattr(import_module(f"ddpclassify.cli.{cmd_name}"), cmd_name)
+        shared = [options.no_color(), *([options.lang()] if cmd_name in SECTIONS["Diagnose"] else [])]
+        taken = {param.name for param in command.params}
+        command.params += [option for option in shared if option.name not in taken]
         return command
 
     def resolve_command(
@@ -62,10 +68,15 @@ class Lazy(click.Group):
                 formatter.write_dl(list(commands.items()))
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXAMPLES)
+@click.group(
+    cls=Lazy,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    params=[options.lang(), options.no_color()],
+    help=HELP,
+)
 @click.version_option(__version__, message="ddpclassify %(version)s")
 def cli() -> None:
-    """Read the log of a failed distributed PyTorch job and say what happened."""
+    pass
 
 
 def main() -> None:

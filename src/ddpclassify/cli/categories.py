@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 import click
+
+from ddpclassify.language import say
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -50,50 +51,55 @@ def categories(name: str | None, as_json: bool) -> None:
 
 
 def _wrap(text: str, first: str, rest: str) -> list[str]:
+    from ddpclassify.report.words import wrap
+
     # Commands must stay whole to be copied, so only spaces may break a line.
-    wrapper = TextWrapper(
-        WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
-    )
-    return wrapper.wrap(text)
+    lines = wrap(text, WIDTH - max(len(first), len(rest)), whole=True)
+    return [(rest if i else first) + line for i, line in enumerate(lines)]
 
 
 def _table(found: list[Category]) -> list[str]:
-    name = max(len(category.name) for category in found) + 2
-    origin = max(len(category.origin) for category in found) + 2
-    lines = [_heading(f"{'name':{name}}{'origin':{origin}}retry")]
-    for category in found:
-        lines.append(f"{category.name:{name}}{category.origin:{origin}}{category.retry}")
-        lines += _wrap(category.summary, "    ", "    ")
+    from ddpclassify.report.words import columns
+
+    rows = [(say("name"), say("origin"), say("retry"))]
+    rows += [(category.name, say(category.origin), say(category.retry)) for category in found]
+    widths = [max(columns(row[i]) for row in rows) + 2 for i in range(2)]
+    heads = [
+        "".join(cell + " " * (w - columns(cell)) for cell, w in zip(row, [*widths, 0], strict=True)) for row in rows
+    ]
+    lines = [_heading(heads[0])]
+    for category, head in zip(found, heads[1:], strict=True):
+        lines += [head, *_wrap(category.summary, "    ", "    ")]
     return lines
 
 
 def _in_full(category: Category) -> list[str]:
     lines = [_heading(f"{category.name}: {category.title}")]
-    lines.append(f"origin: {category.origin}   retry: {category.retry}")
+    lines.append(say("origin: {origin}   retry: {retry}", origin=say(category.origin), retry=say(category.retry)))
     lines += ["", *_wrap(category.meaning, "", "")]
     lines += _advice(category.advice_for())
     if category.neighbours:
-        lines += ["", _heading("Telling it from its neighbours")]
+        lines += ["", _heading(say("Telling it from its neighbours"))]
         for neighbour in category.neighbours:
             lines += _wrap(f"{neighbour.category}: {neighbour.how}", "  ", "    ")
     if category.examples:
-        lines += ["", _heading("What the log says, for example")]
+        lines += ["", _heading(say("What the log says, for example"))]
         for example in category.examples:
             lines += _wrap(example, "  ", "    ")
     if category.missing:
-        lines += ["", _heading("Evidence for next time")]
+        lines += ["", _heading(say("Evidence for next time"))]
         for missing in category.missing:
-            lines += _wrap(f"{missing.when}:", "  ", "  ")
+            lines += _wrap(say("{when}:", when=missing.when), "  ", "  ")
             for flag in missing.flags:
                 lines += _wrap(flag, "    ", "      ")
     if category.reasons:
-        lines += ["", _heading("Reasons")]
+        lines += ["", _heading(say("Reasons"))]
         for reason in category.reasons:
-            retry = f" (retry: {reason.retry})" if reason.retry else ""
+            retry = say(" (retry: {retry})", retry=say(reason.retry)) if reason.retry else ""
             lines += ["", *_wrap(f"{reason.id}: {reason.title}{retry}", "  ", "    ")]
             # What a reason shares with its category stands above already.
             if reason.first_check:
-                lines += _wrap(f"First: {reason.first_check}", "    ", "    ")
+                lines += _wrap(say("First: {check}", check=reason.first_check), "    ", "    ")
             lines += _numbered(reason.steps, "    ")
     return lines
 
@@ -101,10 +107,10 @@ def _in_full(category: Category) -> list[str]:
 def _advice(advice: Advice) -> list[str]:
     return [
         "",
-        _heading("First check"),
+        _heading(say("First check")),
         *_wrap(advice.first_check, "  ", "  "),
         "",
-        _heading("What to do"),
+        _heading(say("What to do")),
         *_numbered(advice.steps, "  "),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -25,9 +26,21 @@ def _ranks(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ...]
 @click.option("--launchers", default="*", help="Only launchers whose name fits this pattern, like 'torchrun*'.")
 @click.option("--ranks", default="2,2,3,3,4,4,6,8", show_default=True, callback=_ranks, help="Ranks to draw from.")
 @click.option("--rendered", is_flag=True, help="Render logs from message formats instead of running jobs.")
-@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Jobs at a time.")
+@click.option(
+    "--jobs",
+    default=lambda: len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+    show_default="cores",
+    type=click.IntRange(1),
+    help="Jobs at a time.",
+)
 @click.option("--list", "list_all", is_flag=True, help="List faults and launchers, and stop.")
 @click.option("--dry-run", is_flag=True, help="Print the plan, and run nothing.")
+@click.option(
+    "--check",
+    "corpus",
+    type=click.Path(exists=True, path_type=Path),
+    help="Check the labels of this corpus against its logs, and stop; exits with 1 when one is wrong.",
+)
 def generate(
     output: Path | None,
     count: int,
@@ -39,6 +52,7 @@ def generate(
     jobs: int,
     list_all: bool,
     dry_run: bool,
+    corpus: Path | None,
 ) -> None:
     """Make a labelled corpus: failing jobs that are run here (needs torch), or rendered logs.
 
@@ -46,6 +60,9 @@ def generate(
     """
     if list_all:
         _list(rendered)
+        return
+    if corpus is not None:
+        _check(corpus)
         return
     if output is None and not dry_run:
         raise click.UsageError("give a folder with -o, or --dry-run")
@@ -72,6 +89,17 @@ def generate(
     assert output is not None
     recorded = run_all(todo, output, jobs, lambda text: click.echo(text, err=True))
     click.echo(f"{recorded} logs recorded in {output}; {len(todo)} jobs planned", err=True)
+
+
+def _check(corpus: Path) -> None:
+    from ddpclassify.corpus.check import check
+
+    offences = 0
+    for offences, offence in enumerate(check(corpus), 1):  # noqa: B007
+        click.echo(offence)
+    if offences:
+        raise click.exceptions.Exit(1)
+    click.echo(f"{corpus}: every label fits its log", err=True)
 
 
 def _list(rendered: bool) -> None:

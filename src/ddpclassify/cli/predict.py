@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 import click
 
+from ddpclassify import language
+from ddpclassify.cli.options import paint
+
 FEW = 32
 """Fewer logs than this are read one after the other: starting processes would take longer."""
 
@@ -21,6 +24,9 @@ class Style(NamedTuple):
     as_json: bool
     verbose: bool
     quiet: bool
+    language: str
+    redact: bool = False
+    sure: float | None = None
 
 
 class Report(NamedTuple):
@@ -29,6 +35,7 @@ class Report(NamedTuple):
     text: str
     error: str
     failed: bool | None
+    restart: str = ""
 
 
 @click.command(
@@ -44,6 +51,13 @@ class Report(NamedTuple):
     "--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A model folder of your own."
 )
 @click.option("--exit-code", is_flag=True, help="Exit 10 when any log shows a failure.")
+@click.option(
+    "--restart-code", is_flag=True, help="Exit 11 when a restart would help, 12 when not, 10 when that is not sure."
+)
+@click.option(
+    "--sure", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="Probability that --restart-code needs."
+)
+@click.option("--redact", is_flag=True, help="Mask tokens, keys, passwords and e-mail addresses.")
 @click.option("-v", "--verbose", is_flag=True, help="All evidence, consequences and steps.")
 @click.option("-q", "--quiet", is_flag=True, help="One line a log.")
 def predict(
@@ -53,6 +67,9 @@ def predict(
     as_json: bool,
     model: Path | None,
     exit_code: bool,
+    restart_code: bool,
+    sure: float,
+    redact: bool,
     verbose: bool,
     quiet: bool,
 ) -> None:
@@ -61,17 +78,25 @@ def predict(
         raise click.UsageError("name a LOG, or pipe one in")
     if each == "-" and "-" in logs:
         raise click.UsageError("standard input is either a log or the list of --each")
-    style = Style(model, as_json, verbose, quiet)
+    style = Style(model, as_json, verbose, quiet, language.current(), redact, sure if restart_code else None)
     named = chain(logs, _listed(each)) if each is not None else iter(logs or ("-",))
     failed = unread = False
+    restarts: set[str] = set()
     for number, report in enumerate(_reports(named, style, jobs)):
         failed, unread = failed or bool(report.failed), unread or report.failed is None
+        restarts.add(report.restart)
         if report.error:
             click.echo(f"ddpclassify: {report.error}", err=True)
         if report.text:
-            click.echo(("\n" if number and not (quiet or as_json) else "") + report.text)
+            plain = quiet or as_json
+            click.echo(report.text if plain else "\n" * bool(number) + paint(report.text))
     if unread:
         sys.exit(1)
+    if restart_code and failed:
+        from ddpclassify.fleet.restart import EXIT
+
+        # Of several logs the least hopeful counts.
+        sys.exit(next(EXIT[answer] for answer in ("no", "maybe", "yes") if answer in restarts))
     if exit_code and failed:
         sys.exit(10)
 
@@ -132,14 +157,24 @@ def report(log: str, style: Style) -> Report:
     import json
 
     from ddpclassify.api import load_model
+    from ddpclassify.redact import mask
     from ddpclassify.report import json_report, text_report
     from ddpclassify.types import SCHEMA, InputError
 
+    language.use(style.language)
     model = load_model(style.model)
     try:
-        folded, diagnosis = model.explain(log)
+        folded, diagnosis = model.explain(log, redact=style.redact)
     except InputError as error:
-        row = json.dumps({"schema": SCHEMA, "source": log, "error": str(error)}) if style.as_json else ""
-        return Report(row, str(error), None)
+        said = str(error)
+        if style.redact:
+            log, said = mask(log), mask(said)
+        row = json.dumps({"schema": SCHEMA, "source": log, "error": said}) if style.as_json else ""
+        return Report(row, said, None)
     text = json_report(diagnosis) if style.as_json else text_report(diagnosis, style.verbose, style.quiet, folded)
-    return Report(text, "", diagnosis.category != "no_failure")
+    answer = ""
+    if style.sure is not None:
+        from ddpclassify.fleet.restart import restart
+
+        answer = restart(diagnosis, style.sure)
+    return Report(text, "", diagnosis.category != "no_failure", answer)

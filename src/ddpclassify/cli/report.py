@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from ddpclassify.language import say
+
 
 @click.command(
     epilog="LOG is a file, a folder of per-rank files (one job), a .gz, .bz2, .xz or .zst file, or - for stdin."
@@ -21,15 +23,17 @@ import click
     help="The page to write; - for standard output.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The diagnoses on standard output as well, one a line.")
+@click.option("--redact", is_flag=True, help="Mask tokens, keys, passwords and e-mail addresses.")
 @click.option(
     "--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A model folder of your own."
 )
-def report(logs: tuple[str, ...], output: Path, as_json: bool, model: Path | None) -> None:
+def report(logs: tuple[str, ...], output: Path, as_json: bool, redact: bool, model: Path | None) -> None:
     """Write one HTML page on the LOGs: the diagnosis, and how the failure spread through the ranks."""
     import json
 
     from ddpclassify.api import load_model
     from ddpclassify.page import page
+    from ddpclassify.redact import mask
     from ddpclassify.report import json_report
     from ddpclassify.types import SCHEMA, InputError
 
@@ -42,12 +46,13 @@ def report(logs: tuple[str, ...], output: Path, as_json: bool, model: Path | Non
     explained, unread = [], []
     for log in logs or ("-",):
         try:
-            explained.append(loaded.explain(log))
+            explained.append(loaded.explain(log, redact=redact))
         except InputError as error:
-            unread.append(str(error))
-            click.echo(f"ddpclassify: {error}", err=True)
+            log, said = (mask(log), mask(str(error))) if redact else (log, str(error))
+            unread.append(said)
+            click.echo(f"ddpclassify: {said}", err=True)
             if as_json:
-                click.echo(json.dumps({"schema": SCHEMA, "source": log, "error": str(error)}))
+                click.echo(json.dumps({"schema": SCHEMA, "source": log, "error": said}))
             continue
         if as_json:
             click.echo(json_report(explained[-1][1]))
@@ -57,7 +62,7 @@ def report(logs: tuple[str, ...], output: Path, as_json: bool, model: Path | Non
             click.echo(text)
         else:
             _write(output, text)
-            click.echo(f"wrote {output}", err=True)
+            click.echo(say("wrote {path}", path=output), err=True)
     if unread:
         sys.exit(1)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from ddpclassify.cli.options import paint
+from ddpclassify.language import say
 from ddpclassify.wrap.settings import SETTINGS
 
 # What a death that left no word in the log points to.
@@ -26,9 +28,11 @@ def _silent_end(status: int) -> str:
     try:
         name = signal.Signals(status - 128).name
     except ValueError:
-        return f"ddpclassify: the log shows no failure; the command's own exit status was {status}"
+        text = say("the log shows no failure; the command's own exit status was {status}", status=status)
+        return f"ddpclassify: {text}"
+    text = say("the log shows no failure; the job was ended by {signal}", signal=name)
     hint = _SIGNALS.get(name)
-    return f"ddpclassify: the log shows no failure; the job was ended by {name}" + (f" ({hint})" if hint else "")
+    return f"ddpclassify: {text}" + (say(" ({hint})", hint=say(hint)) if hint else "")
 
 
 def _switches(command: Callable[..., None]) -> Callable[..., None]:
@@ -57,6 +61,11 @@ def _switches(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--no-diagnosis", is_flag=True, help="Only pass through and keep the log.")
 @click.option("--json", "as_json", is_flag=True, help="The diagnosis as one line of JSON.")
 @click.option(
+    "--redact",
+    is_flag=True,
+    help="Mask tokens, keys, passwords and e-mail addresses in the diagnosis; the kept log is as the job wrote it.",
+)
+@click.option(
     "--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A model folder of your own."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but the diagnosis of a failure.")
@@ -66,6 +75,7 @@ def run(
     plain: bool,
     no_diagnosis: bool,
     as_json: bool,
+    redact: bool,
     model: Path | None,
     quiet: bool,
     **switches: bool,
@@ -79,15 +89,18 @@ def run(
 
     off = {setting.name for setting in SETTINGS if plain or switches[f"no_{setting.name.replace('-', '_')}"]}
 
-    def diagnose(log: Path | Iterator[bytes], status: int) -> str:
+    def diagnose(log: Path | Iterator[bytes], status: int, error_file: Path | None) -> str:
         from ddpclassify.api import load_model
         from ddpclassify.report import json_report, text_report
+        from ddpclassify.wrap.error_file import explain
 
-        folded, diagnosis = load_model(model).explain(log)
+        folded, diagnosis = explain(load_model(model), log, error_file, redact)
         if as_json:
             return json_report(diagnosis)
         if diagnosis.category == "no_failure" or not diagnosis.failures:
             return _silent_end(status)
-        return text_report(diagnosis, folded=folded)
+        text = text_report(diagnosis, folded=folded)
+        return paint(text) if sys.stderr.isatty() and context.color is not False else text
 
+    context = click.get_current_context()
     sys.exit(run_job(list(command), logs, off, quiet, None if no_diagnosis else diagnose))

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from ddpclassify.language import say
+
 SCHEMA = "ddpclassify.split/1"
 
 
@@ -18,8 +20,9 @@ SCHEMA = "ddpclassify.split/1"
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The folder to make.")
 @click.option("-n", "--number", is_flag=True, help="Begin each line with its number: `sort -n DIR/*` is the log again.")
 @click.option("--raw", is_flag=True, help="Keep colours and other terminal control codes.")
+@click.option("--redact", is_flag=True, help="Mask tokens, keys, passwords and e-mail addresses.")
 @click.option("--json", "as_json", is_flag=True, help="Say what was written as JSON.")
-def split(log: str, output: Path, number: bool, raw: bool, as_json: bool) -> None:
+def split(log: str, output: Path, number: bool, raw: bool, redact: bool, as_json: bool) -> None:
     """Write one clean file a rank, and one for lines no rank owns.
 
     Every line of LOG is in exactly one of the parts, in its order.
@@ -28,24 +31,27 @@ def split(log: str, output: Path, number: bool, raw: bool, as_json: bool) -> Non
     from ddpclassify.split import REST
     from ddpclassify.split import split as split_log
 
-    done = split_log(log, output, numbered=number, raw=raw)
+    done = split_log(log, output, numbered=number, raw=raw, redact=redact)
+    log = done.source
     if done.crowded:
-        click.echo(f"ddpclassify: {log} names too many ranks; lines of those beyond the limit are in {REST}", err=True)
+        text = say("{log} names too many ranks; lines of those beyond the limit are in {rest}", log=log, rest=REST)
+        click.echo(f"ddpclassify: {text}", err=True)
     for name in done.skipped:
-        click.echo(f"ddpclassify: {log}: {name!r} could not be read", err=True)
+        click.echo("ddpclassify: " + say("{log}: {name} could not be read", log=log, name=repr(name)), err=True)
     if as_json:
         click.echo(json.dumps({"schema": SCHEMA, "output": str(output), **asdict(done)}))
     else:
         owned = [part for part in done.parts if part.rank is not None]
         rest = sum(part.lines for part in done.parts if part.file == REST)
         others = len(done.parts) - len(owned) - bool(rest)
-        click.echo(f"{output}: {done.lines} lines of {log}")
+        click.echo(say("{output}: {n} lines of {log}", output=output, n=done.lines, log=log))
         if owned:
             ranks = ranges([part.rank for part in owned if part.rank is not None])
-            click.echo(f"  rank*.log  {sum(part.lines for part in owned)} lines of ranks {ranks}")
+            mine = sum(part.lines for part in owned)
+            click.echo("  rank*.log  " + say("{n} lines of ranks {ranks}", n=mine, ranks=ranks))
         if others:
-            click.echo(f"  *.local*.log  {others} processes whose global rank the log does not tell")
+            click.echo("  *.local*.log  " + say("{n} processes whose global rank the log does not tell", n=others))
         if rest:
-            click.echo(f"  {REST}  {rest} lines that no rank owns")
+            click.echo(f"  {REST}  " + say("{n} lines that no rank owns", n=rest))
     if done.skipped:
         raise SystemExit(1)

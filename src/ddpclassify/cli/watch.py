@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ddpclassify.cli.options import paint
+from ddpclassify.language import say
+
 if TYPE_CHECKING:
     from ddpclassify.watch import News
 
 SCHEMA = "ddpclassify.watch/1"
 FAILED = 10  # exit status, as of `predict --exit-code`
 _HOOK = 60  # seconds that a hook may take
+_NEWS = {
+    "recovered": "the job goes on: no failure any more",
+    "resumed": "the silent ranks write again",
+    "quiet": "no news: nobody has written a line for {seconds} s; slow work, or all are stuck",
+}
 _CALLS = ("failure", "changed", "hang")  # events that the hook is called for
 
 
@@ -39,6 +47,7 @@ _CALLS = ("failure", "changed", "hang")  # events that the hook is called for
 )
 @click.option("--interval", default=0.5, show_default=True, type=click.FloatRange(0.05), help="Seconds between looks.")
 @click.option("--timeout", type=click.FloatRange(0), help="End with status 0 after this many seconds.")
+@click.option("--redact", is_flag=True, help="Mask tokens, keys, passwords and e-mail addresses.")
 @click.option(
     "--model", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A model folder of your own."
 )
@@ -52,6 +61,7 @@ def watch(
     sure: float,
     interval: float,
     timeout: float | None,
+    redact: bool,
     model: Path | None,
 ) -> None:
     """Follow a growing log, and speak once a failure is clear, and again if it changes.
@@ -60,19 +70,21 @@ def watch(
     only said to be no news. The file may be rotated, truncated or come late.
     """
     from ddpclassify.api import load_model
+    from ddpclassify.redact import mask
     from ddpclassify.watch import Watcher
 
     if str(log) == "-":
         raise click.UsageError("watch follows a file; for a pipe there is `ddpclassify run -- COMMAND`")
-    watcher = Watcher(log, load_model(model), sure, settle, hang)
+    name = mask(str(log)) if redact else str(log)
+    watcher = Watcher(log, load_model(model), sure, settle, hang, redact=redact)
     if not log.exists():
-        click.echo(f"ddpclassify: waiting for {log}", err=True)
+        click.echo("ddpclassify: " + say("waiting for {log}", log=name), err=True)
     began = time.monotonic()
     try:
         while timeout is None or time.monotonic() - began < timeout:
             for news in watcher.look():
-                row = _row(log, news)
-                click.echo(json.dumps(row) if as_json else _text(log, news))
+                row = _row(name, news)
+                click.echo(json.dumps(row) if as_json else paint(_text(news)))
                 sys.stdout.flush()
                 if news.event in _CALLS:
                     if hook:
@@ -84,12 +96,12 @@ def watch(
         sys.exit(130)
 
 
-def _row(log: Path, news: News) -> dict[str, Any]:
+def _row(source: str, news: News) -> dict[str, Any]:
     row: dict[str, Any] = {
         "schema": SCHEMA,
         "event": news.event,
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "source": str(log),
+        "source": source,
     }
     if news.diagnosis is not None:
         row["diagnosis"] = news.diagnosis.to_dict()
@@ -101,25 +113,23 @@ def _row(log: Path, news: News) -> dict[str, Any]:
     return row
 
 
-def _text(log: Path, news: News) -> str:
+def _text(news: News) -> str:
     from ddpclassify.report import text_report
     from ddpclassify.report.words import rank_words, shorten
 
     at = time.strftime("%H:%M:%S")
     if news.event in ("failure", "changed") and news.diagnosis is not None:
-        title = "" if news.event == "failure" else " the diagnosis has changed"
+        title = "" if news.event == "failure" else " " + say("the diagnosis has changed")
         return f"{at}{title}\n" + text_report(news.diagnosis, folded=news.folded)
     if news.event == "hang" and news.hang is not None:
         silent, active = rank_words(news.hang.silent, 16), rank_words(news.hang.active, 16)
-        lines = [f"{at} hang: no line from {silent} for {news.seconds:.0f} s"]
-        lines += [f"  while {active} " + ("goes on" if len(news.hang.active) == 1 else "go on")]
-        lines += [f"  rank {rank} wrote last: {shorten(text, 50)}" for rank, text in news.last]
-        return "\n".join([*lines, "  look at its stack: py-spy dump --pid PID"])
-    return f"{at} " + {
-        "recovered": "the job goes on: no failure any more",
-        "resumed": "the silent ranks write again",
-        "quiet": f"no news: nobody has written a line for {news.seconds:.0f} s; slow work, or all are stuck",
-    }.get(news.event, news.event)
+        hang = say("hang: no line from {ranks} for {seconds} s", ranks=silent, seconds=f"{news.seconds:.0f}")
+        others = "while {ranks} goes on" if len(news.hang.active) == 1 else "while {ranks} go on"
+        lines = [say(others, ranks=active)]
+        lines += [say("rank {rank} wrote last: {text}", rank=r, text=shorten(text, 50)) for r, text in news.last]
+        lines += [say("look at its stack: {command}", command="py-spy dump --pid PID")]
+        return "\n  ".join([f"{at} {hang}", *lines])
+    return f"{at} " + say(_NEWS.get(news.event, news.event), seconds=f"{news.seconds:.0f}")
 
 
 def _call(hook: str, row: dict[str, Any]) -> None:
@@ -142,8 +152,9 @@ def _call(hook: str, row: dict[str, Any]) -> None:
             timeout=_HOOK,
             check=False,
         )
-        trouble = f"ended with status {done.returncode}" if done.returncode else ""
+        trouble = say("ended with status {status}", status=done.returncode) if done.returncode else ""
     except (OSError, subprocess.SubprocessError) as error:
         trouble = str(error)
     if trouble:
-        click.echo(f"ddpclassify: the --exec command {trouble}; the watch goes on", err=True)
+        text = say("the --exec command {trouble}; the watch goes on", trouble=trouble)
+        click.echo(f"ddpclassify: {text}", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ddpclassify.features import Described
+from ddpclassify.language import say
 
 # (what holds for such a log, what to say); every row that holds is said.
 _ROWS: tuple[tuple[Callable[[Described, str, str], bool], str], ...] = (
@@ -51,4 +52,4 @@ def missing_evidence(described: Described, scope: str, category: str) -> list[st
     """Return one sentence for each kind of evidence that is missing and would have helped."""
     if category == "no_failure":
         return []
-    return [text for holds, text in _ROWS if holds(described, scope, category)]
+    return [say(text) for holds, text in _ROWS if holds(described, scope, category)]

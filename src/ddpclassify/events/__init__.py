@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from ddpclassify.events.statements import match
+from ddpclassify.events.statements import fields, match
 from ddpclassify.events.tracebacks import Assembler, exception_line, is_header
 from ddpclassify.patterns import lazy
 from ddpclassify.types import Attributed, Event, Events, Line
 
 __all__ = ["extract"]
 
-_STEP = lazy(
-    r"(?i)\b(?:global[_ ]?step|steps?|iter|iteration|it|batch|epoch)s?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"
-    r"|(?P<bar>\d{1,9})/\d{1,9} \["
+# Where a line tells both ("epoch 1 step 300"), the step tells more.
+_STEPS = (
+    lazy(r"(?i)\b(?:global[_ ]?step|steps?|iter|iteration|it|batch)s?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"),
+    lazy(r"(?P<step>\d{1,9})/\d{1,9} \["),
+    lazy(r"(?i)\bepochs?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"),
 )
 _PROGRESS = lazy(
     r"(?i)\bloss\b|it/s|s/it|samples/s|img/s|images/sec|tok(?:ens)?/s|lr[ =:]"
@@ -36,11 +38,11 @@ _ALARM = lazy(
     r"|unauthori[sz]ed)\b"
 )
 _SECTION = lazy(
-    r"^(?:-- )?Process (?P<a>\d+) terminated with the following error|\[Rank (?P<b>\d+) Error Snippet\]"
-    r"|-Begin global rank (?P<c>\d+) STD|^Process SpawnProcess-(?P<d>\d+):"
+    r"^(?:-- )?Process (?P<a>\d{1,6}) terminated with the following error|\[Rank (?P<b>\d{1,6}) Error Snippet\]"
+    r"|-Begin global rank (?P<c>\d{1,6}) STD|^Process SpawnProcess-(?P<d>\d{1,6}):"
 )
 _INDENTED = lazy(r"^\s{4,}\S")
-_CODE = lazy(r"^\s+(?:raise|return|self\.|if|for|with|assert|[\w.]+\(|[\w., ]+ = )")
+_CODE = lazy(r"^\s+(?:raise|return|self\.|if|for|with|assert|[\w.]+\(|[\w.][\w., ]* = )")
 
 
 def extract(log: Attributed) -> Events:
@@ -82,8 +84,8 @@ def extract(log: Attributed) -> Events:
             events.append(event)
             if event.role != "info":
                 continue
-        if _PROGRESS.search(text) and (step := _STEP.search(text)) is not None:
-            progress[line.rank] = (int(step["step"] or step["bar"]), line.number)
+        if _PROGRESS.search(text) and (step := _step(text)) is not None:
+            progress[line.rank] = (step, line.number)
             last_progress = max(last_progress, line.number)
         if _FINISHED.search(text):
             finished.append(line)
@@ -97,6 +99,10 @@ def extract(log: Attributed) -> Events:
     events.sort(key=lambda e: (e.line.file, e.line.number))
     failed = max((e.attempt for e in events if e.role not in ("info", "teardown")), default=0)
     return Events(log, tuple(events), progress, last_progress, tuple(finished), tuple(checkpoints), failed)
+
+
+def _step(text: str) -> int | None:
+    return next((int(found["step"]) for pattern in _STEPS if (found := pattern.search(text))), None)
 
 
 def _unglued(lines: tuple[Line, ...]) -> Iterator[tuple[Line, str]]:
@@ -138,7 +144,7 @@ def _named(event: Event) -> Event:
     found = match(text)
     if found is not None and found[0].role != "noise":
         event.role = found[0].role
-        event.fields = {k: v for k, v in found[1].groupdict().items() if v is not None}
+        event.fields = fields(found[1])
         event.fields["statement"] = found[0].kind
     return event
 
@@ -147,8 +153,7 @@ def _statement(line: Line, text: str) -> Event | None:
     found = match(text)
     if found is not None:
         row, groups = found
-        fields = {k: v for k, v in groups.groupdict().items() if v is not None}
-        return Event(row.kind, row.role, line, text.strip(), fields=fields, rank=line.rank)
+        return Event(row.kind, row.role, line, text.strip(), fields=fields(groups), rank=line.rank)
     if not text:
         return None
     if text[0] not in " \t" and (bare := exception_line(text)) is not None:

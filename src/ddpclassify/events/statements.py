@@ -81,7 +81,7 @@ STATEMENTS: tuple[Statement, ...] = tuple(
         ("heartbeat_stuck", "echo", "eartbeat monitor timed out", r"Heartbeat monitor timed out", "Heartbeat monitor timed out! Process will be terminated"),
         ("flight_recorder", "echo", "should dump", r'"should dump" flag', 'Failed to check the "should dump" flag on TCPStore'),
         ("monitored_barrier", "cause", "failed to pass monitoredBarrier", r"Ranks? (?P<ranks>\d+(?:, ?\d+)*) failed to pass monitoredBarrier", "[Rank 0]: Rank 5 failed to pass monitoredBarrier in 2000 ms"),
-        ("missing_ranks", "cause", "all", r"^\[?(?:all\w+|broadcast)[\w./-]*: (?P<ranks>\d+(?:, ?\d+)*)\]?$", "[allreduce.encoder.layer.bias: 8, 9, 10, 11]"),
+        ("missing_ranks", "cause", "all", r"^\[?(?:all|broadcast)[\w./-]*: (?P<ranks>\d+(?:, ?\d+)*)\]?$", "[allreduce.encoder.layer.bias: 8, 9, 10, 11]"),
         ("barrier_echo", "echo", "successfully reached monitoredBarrier", r"successfully reached monitoredBarrier", "Rank 2 successfully reached monitoredBarrier, but received errors"),
         ("barrier_timeout", "cause", "timed out in monitoredBarrier", r"Rank (?P<grank>\d+) timed out in monitoredBarrier", "Rank 0 timed out in monitoredBarrier after 30000 ms."),
         ("fingerprint", "cause", "mismatch between collectives", r"Detected mismatch between collectives on ranks\. Rank (?P<a>\d+) is running collective: CollectiveFingerPrint\((?P<fa>.*?)\), but Rank (?P<b>\d+) is running collective: CollectiveFingerPrint\((?P<fb>.*?)\)(?:\.|$)", "Detected mismatch between collectives on ranks. Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=2, OpType=ALLREDUCE, TensorShape=[1]), but Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=2OpType=BARRIER)."),
@@ -111,7 +111,7 @@ STATEMENTS: tuple[Statement, ...] = tuple(
         ("launcher_signal", "cause", "Main process received", r"Main process received (?P<signal>SIG\w+)", "Main process received SIGINT, exiting"),
         ("deepspeed_exit", "teardown", "exits with return code", r"exits with return code = (?P<code>-?\d+)", "['python', 'train.py'] exits with return code = -9"),
         ("clean_exit", "info", "exits successfully", r"Process (?P<pid>\d+) exits successfully", "Process 4711 exits successfully."),
-        ("pdsh_exit", "teardown", "ssh exited", r"(?:pdsh@\S+ )?(?P<host>[\w.-]+): ssh exited with exit code (?P<code>\d+)", "pdsh@login: worker-0: ssh exited with exit code 1"),
+        ("pdsh_exit", "teardown", "ssh exited", r"(?<![\w.-])(?P<host>[\w.-]+): ssh exited with exit code (?P<code>\d+)", "pdsh@login: worker-0: ssh exited with exit code 1"),
         ("spawn_exit", "teardown", "terminated with", r"[Pp]rocess (?P<spawn>\d+) terminated with (?:signal (?P<signal>\w+)|exit code (?P<code>\d+))", "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL"),
         ("spawn_error", "info", "terminated with the following error", r"^(?:-- )?Process (?P<spawn>\d+) terminated with the following error", "-- Process 2 terminated with the following error:"),
         ("spawn_raised", "echo", "ProcessRaisedException", r"ProcessRaisedException", "torch.multiprocessing.spawn.ProcessRaisedException: "),
@@ -134,7 +134,7 @@ STATEMENTS: tuple[Statement, ...] = tuple(
         ("ray_worker", "teardown", "has failed", r"Worker (?P<rank>\d+) has failed", "Worker 3 has failed."),
         ("ray_died", "echo", "ActorDiedError", r"ActorDiedError|WorkerCrashedError", "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."),
         ("ray_snippet", "info", "Error Snippet", r"\[Rank (?P<ranks>[\d, ]+) Error Snippet\]", "[Rank 3 Error Snippet]:"),
-        ("ray_node", "cause", "node", r"(?:The node with node id|[Nn]ode) .*?(?:has been marked dead|missed too many heartbeats|died)", "The node with node id: ab and address: 10.0.0.3 and node name: 10.0.0.3 has been marked dead"),
+        ("ray_node", "cause", "node", r"(?:The node with node id|[Nn]ode) .{0,200}?(?:has been marked dead|missed too many heartbeats|died)", "The node with node id: ab and address: 10.0.0.3 and node name: 10.0.0.3 has been marked dead"),
         ("ray_oom", "cause", "memory", r"killed due to memory pressure|Task was killed due to the node running low on memory|[Mm]emory on the node .* exceeds the memory usage threshold", "Task was killed due to the node running low on memory."),
         ("exit_barrier", "echo", "exit barrier", r"Error waiting on exit barrier", "Error waiting on exit barrier. Elapsed: 300 seconds"),
         ("rdzv_echo", "echo", "rendezvous", r"has failed to (?:shutdown the rendezvous|send a keep-alive heartbeat)", "The node 'n1_77_0' has failed to send a keep-alive heartbeat to the rendezvous 'x' due to an error"),
@@ -176,6 +176,11 @@ STATEMENTS: tuple[Statement, ...] = tuple(
         ("nan", "cause", "", r"(?i)\b(?:loss|grad\w*|norm)\b[^\n]{0,40}?\b(?:is |=|:|became |to )?\s*(?:nan|inf)\b|\bnan (?:loss|detected|grad)|non-?finite", "step 10: loss is nan, stopping"),
     )
 )
+
+
+def fields(found: re.Match[str]) -> dict[str, str]:
+    """Return what a row caught; of a number as many digits as any real one has."""
+    return {k: v[:18] if v.isdecimal() else v for k, v in found.groupdict().items() if v is not None}
 
 
 def match(text: str) -> tuple[Statement, re.Match[str]] | None:

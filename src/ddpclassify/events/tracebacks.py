@@ -14,18 +14,20 @@ from ddpclassify.patterns import lazy
 from ddpclassify.types import Event, Frame, Line
 
 _HEADER = lazy(r"(?P<original>Original )?(?:Exception Group )?Traceback \(most recent call last\)")
-_FRAME = lazy(r'^\s*>?\s*File "(?P<path>.+?)", line (?P<line>\d+)(?:(?:,)? in (?P<function>.+?))?\s*$')
-_RICH_FRAME = lazy(r"^(?P<path>(?:[A-Za-z]:)?[\w./\\~<>@+-]+):(?P<line>\d+) in (?P<function>\S+)$")
+_FRAME = lazy(r'^\s*(?:>\s*)?File "(?P<path>.+?)", line (?P<line>\d{1,9})(?:,? in (?P<function>.*\S))?\s*$')
+_RICH_FRAME = lazy(r"^(?P<path>(?:[A-Za-z]:)?[\w./\\~<>@+-]+):(?P<line>\d{1,9}) in (?P<function>\S+)$")
 _GROUP = lazy(r"^\s*(?:[|+]\s?|\+-\+-+ \d+ -+)+")
 _NAMED = (
     r"(?:Error|Exception|Interrupt|Exit|Warning|Failure|Fault"
     r"|Timeout|Iteration|Refused|Exceeded|Died|Closed|Crashed|NotFound|Mismatch)"
 )
 _TYPE = lazy(
-    rf"^(?P<type>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*{_NAMED}\w*|(?:[a-z_]\w*\.)+(?:_?[A-Z]\w+|\w*error|timeout))(?::\s?(?P<message>.*)|\s*)$"
+    rf"^(?P<type>(?:[A-Za-z_]\w{{0,99}}\.){{0,20}}[A-Za-z_]\w{{0,99}}?{_NAMED}\w{{0,99}}|(?:[a-z_]\w*\.)+(?:_?[A-Z]\w+|\w*error|timeout))(?::\s?(?P<message>.*)|\s*)$"
 )
 _ANY_TYPE = lazy(r"^(?P<type>_?[A-Z][A-Za-z]+|(?:[A-Za-z_]\w*\.)+\w+)(?:: (?P<message>.*)|:?\s*)$")
-_GLUED = re.compile(rf"^(?P<type>(?:[A-Za-z_]\w*\.)*?[A-Z]\w*?{_NAMED})(?P=type)+(?P<message>:.*|)$")
+_GLUED = re.compile(
+    rf"^(?P<type>(?:[A-Za-z_]\w{{0,99}}\.){{0,20}}?[A-Z]\w{{0,99}}?{_NAMED})(?P=type)+(?P<message>:.*|)$"
+)
 _LINK = lazy(r"^(?P<during>During handling of the above exception)|^The above exception was the direct cause")
 _LIBRARY = lazy(
     r"(?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<(?!stdin)|[/\\](?:torch|transformers|accelerate|deepspeed|lightning|pytorch_lightning"

@@ -182,7 +182,7 @@ def view(folded: Folded) -> View:
             for who, what in (("a", "fa"), ("b", "fb")):
                 out.running.setdefault(int(f[who]), _SEQUENCE.sub("", f[what]))
         elif kind in ("monitored_barrier", "desync_report", "missing_ranks"):
-            for named in re.findall(r"\d+", f.get("ranks", "")):
+            for named in re.findall(r"\b\d{1,6}\b", f.get("ranks", "")):
                 out.named[int(named)] += 1
         elif kind in ("composer_exit", "mpi_signal", "zombie_line", "mpi_first", "mpi_abort", "ray_worker"):
             named_rank = _int(f.get("rank")) if "rank" in f else rank
@@ -227,7 +227,8 @@ def _spread(tasks: str) -> list[int]:
     """Spread Slurm's task lists: ``0-2,5`` → [0, 1, 2, 5]."""
     out: list[int] = []
     for part in tasks.split(","):
-        low, _, high = part.partition("-")
-        if low.isdigit():
-            out += range(int(low), min(int(high) if high.isdigit() else int(low), int(low) + MAX_RANKS) + 1)
+        first, _, last = part.partition("-")
+        if (low := _int(first)) is not None:
+            high = _int(last)
+            out += range(low, min(low if high is None else high, low + MAX_RANKS - len(out)) + 1)
     return out

@@ -35,6 +35,8 @@ _ARRAYS = {  # name → type code of `array`
     **{"idf": "d", "starts": "I", "outputs": "H", "values": "f", "intercept": "d"},
 }
 _MAX_BYTES = 64 << 20
+REFUSED = (InputError, ValueError, KeyError, TypeError, LookupError, AttributeError, struct.error, RecursionError)
+"""What reading a damaged model file may raise."""
 
 
 def pack(parts: Parts) -> bytes:
@@ -92,10 +94,14 @@ def load(folder: Path) -> tuple[Parts, dict[str, Any]]:
     InputError : missing, damaged, of another format, or not what the format allows
     """
     try:
-        card = json.loads((folder / "card.json").read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        card = json.loads(_bytes(folder / "card.json"))
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{folder}: no readable model: {error}") from error
-    if not isinstance(card, dict) or not isinstance(card.get("format"), int):
+    if (
+        not isinstance(card, dict)
+        or not isinstance(card.get("format"), int)
+        or not isinstance(card.get("threshold", 0.0), (int, float))
+    ):
         raise InputError(f"{folder}: card.json is not a model card")
     if card["format"] != FORMAT:
         newer = card["format"] > FORMAT
@@ -103,19 +109,25 @@ def load(folder: Path) -> tuple[Parts, dict[str, Any]]:
             f"{folder}: model format {card['format']}, and this program reads {FORMAT}; "
             + ("upgrade ddpclassify" if newer else "train the model anew with `ddpclassify train`")
         )
-    path = folder / "model.bin"
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"{folder}: model.bin is too large")
-        data = path.read_bytes()
-    except OSError as error:
+        data = _bytes(folder / "model.bin")
+    except (OSError, ValueError) as error:
         raise InputError(f"{folder}: no readable model: {error}") from error
     if hashlib.sha256(data).hexdigest() != card.get("sha256"):
         raise InputError(f"{folder}: model.bin does not match the checksum in card.json")
     try:
         return _unpack(data), card
-    except (ValueError, KeyError, TypeError, LookupError, AttributeError, struct.error, RecursionError) as error:
+    except REFUSED as error:
         raise InputError(f"{folder}: damaged model: {error}") from error
+
+
+def _bytes(path: Path) -> bytes:
+    """Read a file of a model; one that has no end, or none soon, is refused."""
+    if not path.is_file():
+        raise ValueError(f"{path.name} is not a file" if path.exists() else f"there is no {path.name}")
+    if path.stat().st_size > _MAX_BYTES:
+        raise ValueError(f"{path.name} is too large")
+    return path.read_bytes()
 
 
 def _unpack(data: bytes) -> Parts:

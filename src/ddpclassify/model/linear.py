@@ -83,7 +83,7 @@ class Part:
         """Return the index and value of each non-zero input of a sample."""
         counts = Counter(i for w in words if (i := self.terms.get(w)) is not None)
         values = [(i, (1.0 + log(n)) * self.idf[i]) for i, n in counts.items()]
-        norm = sqrt(sum(v * v for _, v in values))
+        norm = sqrt(sum(v * v for _, v in values)) or 1.0  # a damaged model may weigh no word
         n_terms = len(self.terms)
         return [(i, v / norm) for i, v in values] + [
             (n_terms + j, v) for k, v in features.items() if (j := self.names.get(k)) is not None

@@ -10,6 +10,7 @@ from pathlib import Path
 from string import Template
 
 from ddpclassify import __version__
+from ddpclassify.language import current, say
 from ddpclassify.page import parts
 from ddpclassify.page.lanes import Told, story, told
 from ddpclassify.page.markup import Html, join, tag
@@ -19,6 +20,8 @@ from ddpclassify.types import Diagnosis, Folded
 
 __all__ = ["page"]
 
+_HEADS = ("Log", "What", "Category", "Who")
+_SCOPES = {"all": "all ranks", "none": "–", "launcher": "the launcher", "unknown": "unknown", "ranks": "–"}
 _HERE = Path(__file__).parent
 
 
@@ -35,6 +38,8 @@ def page(logs: Sequence[tuple[Folded, Diagnosis]], unread: Sequence[str] = ()) -
     articles = [_article(folded, d, mine, name) for (folded, d), mine, name in zip(logs, failures, names, strict=True)]
     script, style = _asset("script.js"), _asset("style.css")
     return Template(_asset("template.html")).substitute(
+        lang={"zh": "zh-Hans"}.get(current(), current()),
+        skip=tag("a", say("Skip to the diagnosis"), class_="skip", href="#main"),
         title=tag("title", _title([d for _, d in logs])),
         policy=_policy(script, style),
         style=style,
@@ -42,7 +47,9 @@ def page(logs: Sequence[tuple[Folded, Diagnosis]], unread: Sequence[str] = ()) -
         overview=_overview([d for _, d in logs], names, unread),
         filter=_filter([t for mine in failures for t in mine]),
         articles=join(articles),
-        footer=tag("footer", f"Made by ddpclassify {__version__}. This page loads nothing from anywhere."),
+        footer=tag(
+            "footer", say("Made by ddpclassify {version}. This page loads nothing from anywhere.", version=__version__)
+        ),
         script=script,
     )
 
@@ -68,7 +75,7 @@ def _title(diagnoses: Sequence[Diagnosis]) -> str:
     if len(diagnoses) == 1:
         d = diagnoses[0]
         return f"{d.category}: {d.source.rstrip('/').rpartition('/')[2]} – ddpclassify"
-    return f"{len(diagnoses)} logs – ddpclassify"
+    return say("{n} logs", n=len(diagnoses)) + " – ddpclassify"
 
 
 def _overview(diagnoses: Sequence[Diagnosis], names: Sequence[str], unread: Sequence[str]) -> Html:
@@ -81,13 +88,15 @@ def _overview(diagnoses: Sequence[Diagnosis], names: Sequence[str], unread: Sequ
             tag("th", tag("a", d.source, href=f"#{name}"), scope="row"),
             tag("td", title(d.category) or d.category),
             tag("td", tag("code", headline(d))),
-            tag("td", rank_words(d.culprit_ranks, 30) or {"all": "all ranks", "none": "–"}.get(d.scope, d.scope)),
+            tag("td", rank_words(d.culprit_ranks, 30) or say(_SCOPES[d.scope])),
         )
         for d, name in zip(diagnoses, names, strict=True)
     ]
-    head = tag("thead", tag("tr", *(tag("th", h, scope="col") for h in ("Log", "What", "Category", "Who"))))
+    head = tag("thead", tag("tr", *(tag("th", say(h), scope="col") for h in _HEADS)))
     table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
-    return tag("nav", tag("h2", f"{len(diagnoses)} logs"), table, errors, class_="overview", aria_label="Logs")
+    return tag(
+        "nav", tag("h2", say("{n} logs", n=len(names))), table, errors, class_="overview", aria_label=say("Logs")
+    )
 
 
 def _filter(failures: Sequence[Told]) -> Html:
@@ -95,26 +104,26 @@ def _filter(failures: Sequence[Told]) -> Html:
     if not failures:
         return Html("")
     boxes = [
-        tag("label", tag("input", type="checkbox", name="standing", value=s, checked=True), glyph(s), short)
+        tag("label", tag("input", type="checkbox", name="standing", value=s, checked=True), glyph(s), say(short))
         for s, short in SHORT.items()
         if any(t.standing == s for t in failures)
     ]
     kinds = sorted({t.row["kind"] for t in failures})
-    options = [tag("option", "all kinds", value=""), *(tag("option", k.replace("_", " "), value=k) for k in kinds)]
+    options = [tag("option", say("all kinds"), value=""), *(tag("option", k.replace("_", " "), value=k) for k in kinds)]
     return tag(
         "form",
         tag(
             "label",
-            "Ranks ",
-            tag("input", type="text", name="ranks", placeholder="all, or 0-3, 7", size=14, autocomplete="off"),
+            say("Ranks") + " ",
+            tag("input", type="text", name="ranks", placeholder=say("all, or 0-3, 7"), size=14, autocomplete="off"),
         ),
-        tag("label", "Kind ", tag("select", *options, name="what")),
-        tag("fieldset", tag("legend", "Show", class_="sr"), *boxes),
-        tag("output", "", name="shown"),
+        tag("label", say("Kind") + " ", tag("select", *options, name="what")),
+        tag("fieldset", tag("legend", say("Show"), class_="sr"), *boxes),
+        tag("output", "", name="shown", data_words=say("{shown} of {all} failures")),
         class_="filter",
         hidden=True,
         role="search",
-        aria_label="Filter failures",
+        aria_label=say("Filter failures"),
     )
 
 

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from ddpclassify.language import say
 from ddpclassify.types import Event, Folded, Line
 
 Mode = Literal["time", "line", "file"]
 
+UNITS = {"d": 86400, "h": 3600, "min": 60, "s": 1}
 _TIMED = 0.8  # share of the events that must bear a time
 _CAPTIONS: dict[Mode, str] = {
     "time": "Time from left to right; quiet stretches are shortened.",
@@ -56,7 +58,7 @@ class Axis:
 
     @property
     def caption(self) -> str:
-        return _CAPTIONS[self.mode]
+        return say(_CAPTIONS[self.mode])
 
     def key(self, line: Line) -> float | None:
         """Return where a line stands on the unshortened axis; `None` when it can't be told."""
@@ -115,16 +117,16 @@ class Axis:
     def label(self, key: float) -> str:
         """Return a key for people: a time of day, or a line number."""
         if self.mode != "time":
-            return f"line {key:.0f}"
+            return say("line {lines}", lines=f"{key:.0f}")
         seconds = int(key % 86400)
         return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
     def _length(self, length: float) -> str:
         if self.mode != "time":
-            return f"{length - 1:,.0f} lines"
-        for unit, word in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+            return say("{n} lines", n=f"{length - 1:,.0f}")
+        for word, unit in UNITS.items():
             if length >= 1.5 * unit or unit == 1:
-                return f"{length / unit:.3g} {word}"
+                return f"{length / unit:.3g} {say(word)}"
         return ""
 
 
@@ -142,7 +144,7 @@ def _mode(folded: Folded, causes: list[Event]) -> Mode:
 
 
 def thin(ticks: list[Tick], width: float, room: float = 7.0) -> list[Tick]:
-    """Leave out labels that would overlap, `room` units a character; run starts go before gaps."""
+    """Leave out labels that would overlap or repeat, `room` units a character; run starts go before gaps."""
     kept: list[tuple[float, float]] = []
     out = []
     for tick in sorted(ticks, key=lambda t: (t.gap, t.x)):
@@ -155,4 +157,5 @@ def thin(ticks: list[Tick], width: float, room: float = 7.0) -> list[Tick]:
             continue
         kept.insert(at, (low, high))
         out.append(tick)
-    return sorted(out, key=lambda t: t.x)
+    out.sort(key=lambda t: t.x)
+    return [t for i, t in enumerate(out) if t.gap or not i or t.label != out[i - 1].label]

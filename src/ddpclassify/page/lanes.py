@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ddpclassify.language import say
 from ddpclassify.page.axis import Axis
 from ddpclassify.report.words import lead
 from ddpclassify.types import Diagnosis, Event, Failure, Folded, Line
@@ -214,7 +215,8 @@ def _first(folded: Folded, d: Diagnosis, axis: Axis) -> tuple[float, str] | None
             if (key := axis.key(line)) is None:
                 return None
             own = event.rank is not None and event.rank in d.culprit_ranks
-            return axis.x(key), f"first failure, rank {event.rank}" if own else f"proof, line {line.number:,}"
+            first = say("first failure, rank {rank}", rank=event.rank)
+            return axis.x(key), first if own else say("proof, line {line}", line=f"{line.number:,}")
     return None
 
 

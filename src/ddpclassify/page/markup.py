@@ -14,6 +14,7 @@ class Html(str):
     __slots__ = ()
 
 
+_SHORT = 24  # characters of code that stay on one line
 _VOID = {"meta", "input", "br", "hr", "col"}
 
 
@@ -52,4 +53,8 @@ def prose(words: str) -> Html:
     'set <code>A&lt;B</code> first'
     """
     parts = words.split("`")
-    return join(tag("code", part) if i % 2 and i + 1 < len(parts) else part for i, part in enumerate(parts))
+    return join(_code(part) if i % 2 and i + 1 < len(parts) else part for i, part in enumerate(parts))
+
+
+def _code(part: str) -> Html:
+    return tag("code", part, class_=None if len(part) <= _SHORT else "long")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ddpclassify.language import say
 from ddpclassify.page.lanes import Story, Told
 from ddpclassify.page.markup import Html, join, prose, tag
 from ddpclassify.page.picture import STANDINGS, glyph, legend, picture, rank_map
 from ddpclassify.report.differences import differences
 from ddpclassify.report.stack import Book, Call, innermost, runs
-from ddpclassify.report.words import RETRY, bare, lead, place, ranges, rank_words, shorten, title, what, who
+from ddpclassify.report.words import RETRY, bare, lead, listed, place, ranges, rank_words, shorten, title, what, who
 from ddpclassify.types import Diagnosis, Event, Failure, Folded, Line
 
 _LINE = 700  # characters kept of a quoted line
 _ROWS = 12
+_COLUMNS = ("Ranks", "Number", "What they report, in order")
 _LANES = 40
 _SPARSE = " Of lines that say the same over and over, only the first and the last are drawn."
 
@@ -25,20 +27,19 @@ def answer(d: Diagnosis, name: str) -> Html:
     kind = "good" if d.category == "no_failure" else "bad" if known else "open"
     chips = [tag("code", d.category + (f" · {d.reason}" if d.reason else ""), class_="chip")]
     if known:
-        chips.append(tag("span", tag("b", f"{d.confidence:.0%}"), " sure", class_="chip plain"))
+        chips.append(tag("span", say("{percent} sure", percent=f"{d.confidence:.0%}"), class_="chip plain"))
     else:
         guesses = ", ".join(f"{c['category']} {c['probability']:.0%}" for c in d.candidates[:3])
-        chips.append(tag("span", f"not sure enough; best guesses: {guesses}", class_="chip plain"))
+        chips.append(
+            tag("span", say("not sure enough to say; best guesses: {guesses}", guesses=guesses), class_="chip plain")
+        )
     told = who(d)
-    told = told[0].upper() + told[1:] + "."
+    told = told[0].upper() + told[1:] + say(".")
     proof = None
     if d.evidence:
         best = d.evidence[0]
-        where = ", ".join(
-            filter(
-                None,
-                (place(best["file"], [best["line"]]), rank_words([best["rank"]] if best["rank"] is not None else [])),
-            )
+        where = listed(
+            (place(best["file"], [best["line"]]), rank_words([best["rank"]] if best["rank"] is not None else []))
         )
         proof = tag(
             "p",
@@ -62,15 +63,15 @@ def _facts(d: Diagnosis) -> Html:
     last = max(d.progress.values(), key=lambda p: p["line"], default=None) if d.progress else None
     best = lead(d)
     rows = (
-        ("Again?", RETRY[d.retry] if d.category != "no_failure" else None),
-        ("Origin", d.origin if d.origin != "none" else None),
+        ("Again?", say(RETRY[d.retry]) if d.category != "no_failure" else None),
+        ("Origin", say(d.origin) if d.origin != "none" else None),
         ("Place", best["location"] if best and d.category != "no_failure" else None),
         ("Ranks", f"{d.world_size:,}" if d.world_size else None),
         ("Host", d.culprit_host),
-        ("Last step seen", f"{last['step']:,} (line {last['line']:,})" if last else None),
-        ("Log", f"{d.lines:,} lines, {_size(d.bytes)}"),
+        ("Last step seen", f"{last['step']:,} ({place(None, [last['line']])})" if last else None),
+        ("Log", say("{n} lines", n=f"{d.lines:,}") + f", {_size(d.bytes)}"),
     )
-    return tag("dl", *(tag("div", tag("dt", k), tag("dd", v)) for k, v in rows if v), class_="facts")
+    return tag("dl", *(tag("div", tag("dt", say(k)), tag("dd", v)) for k, v in rows if v), class_="facts")
 
 
 def _size(n: float) -> str:
@@ -86,13 +87,21 @@ def lanes(story: Story, name: str, sparse: bool) -> Html:
     if not story.lanes:
         return Html("")
     parts = [
-        tag("h3", "How it spread" if story.begins else "What the ranks say", id=f"{name}-spread"),
-        tag("div", picture(story, name), class_="scroll", tabindex=0, role="region", aria_label="Failures by rank"),
+        tag("h3", say("How it spread" if story.begins else "What the ranks say"), id=f"{name}-spread"),
+        tag(
+            "div", picture(story, name), class_="scroll", tabindex=0, role="region", aria_label=say("Failures by rank")
+        ),
         legend(story),
-        tag("p", story.axis.caption, _SPARSE if sparse else "", " A mark links to its failure below.", class_="hint"),
+        tag(
+            "p",
+            story.axis.caption,
+            say(_SPARSE) if sparse else "",
+            say(" A mark links to its failure below."),
+            class_="hint",
+        ),
     ]
     if len(story.ranks) > 16:
-        parts += [tag("h4", "All ranks"), rank_map(story, name)]
+        parts += [tag("h4", say("All ranks")), rank_map(story, name)]
     parts.append(_in_words(story, name))
     return tag("section", *parts, class_="picture", aria_labelledby=f"{name}-spread")
 
@@ -107,17 +116,20 @@ def _in_words(story: Story, name: str) -> Html:
         rows.append(
             tag(
                 "tr",
-                tag("th", rank_words(lane.ranks, 400) or "no rank", " (culprit)" if lane.culprit else "", scope="row"),
+                tag(
+                    "th",
+                    rank_words(lane.ranks, 400) or say("no rank"),
+                    say(" (culprit)") if lane.culprit else "",
+                    scope="row",
+                ),
                 tag("td", f"{len(lane.ranks):,}" if lane.ranks else ""),
-                tag("td", tag("ol", *signs) if signs else "no failure" if lane.spoke else "no line"),
+                tag("td", tag("ol", *signs) if signs else say("no failure" if lane.spoke else "no line")),
                 data_ranks=ranges(lane.ranks) or "-",
             )
         )
-    head = tag(
-        "thead", tag("tr", *(tag("th", h, scope="col") for h in ("Ranks", "Number", "What they report, in order")))
-    )
+    head = tag("thead", tag("tr", *(tag("th", say(h), scope="col") for h in _COLUMNS)))
     table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
-    return tag("details", tag("summary", "The picture in words"), table)
+    return tag("details", tag("summary", say("The picture in words")), table)
 
 
 def evidence(folded: Folded, d: Diagnosis, name: str) -> Html:
@@ -129,11 +141,8 @@ def evidence(folded: Folded, d: Diagnosis, name: str) -> Html:
     figures = []
     for number, item in enumerate(d.evidence, 1):
         file = files.get(item["file"], 0) if item["file"] is not None else 0
-        where = ", ".join(
-            filter(
-                None,
-                (place(item["file"], [item["line"]]), rank_words([item["rank"]] if item["rank"] is not None else [])),
-            )
+        where = listed(
+            (place(item["file"], [item["line"]]), rank_words([item["rank"]] if item["rank"] is not None else []))
         )
         figures.append(
             tag(
@@ -145,8 +154,12 @@ def evidence(folded: Folded, d: Diagnosis, name: str) -> Html:
                 data_kind="cause",
             )
         )
-    more = tag("details", tag("summary", f"{len(figures) - 1} more"), *figures[1:]) if len(figures) > 1 else None
-    return tag("section", tag("h3", "The proof", id=f"{name}-proof"), figures[0], more, aria_labelledby=f"{name}-proof")
+    more = (
+        tag("details", tag("summary", say("{n} more", n=len(figures) - 1)), *figures[1:]) if len(figures) > 1 else None
+    )
+    return tag(
+        "section", tag("h3", say("The proof"), id=f"{name}-proof"), figures[0], more, aria_labelledby=f"{name}-proof"
+    )
 
 
 def excerpt(lines: Sequence[Line], marked: int) -> Html:
@@ -156,7 +169,8 @@ def excerpt(lines: Sequence[Line], marked: int) -> Html:
     for line in lines:
         if last is not None and line.number > last + 1:
             left = line.number - last - 1
-            rows.append(tag("span", f"⋯ {left:,} line{'s' if left > 1 else ''} left out", class_="jump"))
+            words = "⋯ {n} lines left out" if left > 1 else "⋯ {n} line left out"
+            rows.append(tag("span", say(words, n=f"{left:,}"), class_="jump"))
         last = line.number
         raw = line.raw if len(line.raw) <= _LINE else line.raw[:_LINE] + " …"
         rows.append(
@@ -178,10 +192,10 @@ def failures(folded: Folded, told: Sequence[Told], name: str) -> Html:
     cards = {t.number: _card(t, folded, book, name) for t in sorted(told, key=lambda t: t.standing != "cause")}
     small = {t.number for t in told if t.standing == "minor"}
     minor = [card for number, card in cards.items() if number in small]
-    others = f"{len(minor)} other error line{'s' if len(minor) > 1 else ''}"
+    others = say("{n} other error lines" if len(minor) > 1 else "{n} other error line", n=len(minor))
     return tag(
         "section",
-        tag("h3", "What failed, and what followed" if len(small) < len(told) else "Error lines", id=f"{name}-all"),
+        tag("h3", say("What failed, and what followed" if len(small) < len(told) else "Error lines"), id=f"{name}-all"),
         *(card for number, card in cards.items() if number not in small),
         tag("details", tag("summary", others), *minor, class_="others") if minor else None,
         class_="failures",
@@ -193,7 +207,7 @@ def _card(t: Told, folded: Folded, book: Book, name: str) -> Html:
     f, row = t.failure, t.row
     exception = row["exception"].rpartition(".")[2] if row["exception"] else ""
     message = row["message"] if exception else bare(row["message"])
-    count = f"{row['count']:,} times" if row["count"] > max(1, len(row["ranks"])) else ""
+    count = say("{n} times", n=f"{row['count']:,}") if row["count"] > max(1, len(row["ranks"])) else ""
     where = [
         rank_words(row["ranks"], 60),
         place(_file(f, folded), [row["first_line"]]),
@@ -203,7 +217,7 @@ def _card(t: Told, folded: Folded, book: Book, name: str) -> Html:
     summary = tag(
         "summary",
         glyph(t.standing),
-        tag("span", STANDINGS[t.standing] + ": ", class_="sr"),
+        tag("span", say(STANDINGS[t.standing]) + ": ", class_="sr"),
         tag(
             "span",
             tag("b", exception) if exception else "",
@@ -253,7 +267,7 @@ def _sides(f: Failure, folded: Folded) -> Html | None:
         for ranks, values in table.rows[:_ROWS]
     ]
     left = len(table.rows) - len(rows)
-    caption = "What differs between the ranks" + (f" ({left} more rows left out)" if left > 0 else "")
+    caption = say("What differs between the ranks") + (say(" ({n} more rows left out)", n=left) if left > 0 else "")
     return tag("div", tag("table", tag("caption", caption), head, tag("tbody", *rows)), class_="scroll sides")
 
 
@@ -267,15 +281,18 @@ def _traceback(event: Event, book: Book) -> Html:
             parts.append(tag("ul", *items))
         else:
             n = len(items)
-            words = f"{n} frame{'s' if n > 1 else ''} of {run.packages}"
-            parts.append(tag("details", tag("summary", words), tag("ul", *items)))
+            words = "{n} frames of {packages}" if n > 1 else "{n} frame of {packages}"
+            parts.append(tag("details", tag("summary", say(words, n=n, packages=run.packages)), tag("ul", *items)))
     head = None
     if inner is not None:
-        head = tag("p", "In your code: " if inner.frame.user else "In: ", tag("code", inner.place), class_="inner")
+        head = tag("p", say("In your code: " if inner.frame.user else "In: "), tag("code", inner.place), class_="inner")
         if inner.code:
             head = join([head, tag("pre", tag("code", inner.code), class_="code")])
     whole = tag(
-        "details", tag("summary", f"Traceback, {len(calls)} frames, most recent call last"), *parts, class_="tb"
+        "details",
+        tag("summary", say("Traceback, {n} frames, most recent call last", n=len(calls))),
+        *parts,
+        class_="tb",
     )
     return join([head, whole]) if len(calls) > 1 else join([head])
 
@@ -284,30 +301,32 @@ def _call(call: Call) -> Iterable[Html]:
     path = call.frame.path
     yield tag("span", tag("bdi", path), f":{call.frame.line}", class_="path")
     if call.frame.function:
-        yield tag("span", " in ", tag("b", call.frame.function), class_="fn")
+        yield tag("span", say(" in "), tag("b", call.frame.function), class_="fn")
     if call.code:
         yield tag("code", call.code)
 
 
 def _surroundings(event: Event, book: Book) -> Html:
     lines = book.around(event.line.file, event.line.number, 2, 4)
-    return tag("details", tag("summary", "In the log"), excerpt(lines, event.line.number), class_="aside")
+    return tag("details", tag("summary", say("In the log")), excerpt(lines, event.line.number), class_="aside")
 
 
 def advice(d: Diagnosis, name: str) -> Html:
     """Return what to look at, what to do, and which evidence is missing."""
     check, steps = d.advice.get("first_check", ""), d.advice.get("steps", [])
     parts: list[Html] = []
-    first = tag("p", tag("b", "Look first: "), prose(check), class_="check") if check else None
+    first = tag("p", tag("b", say("Look first: ")), prose(check), class_="check") if check else None
     then = tag("ol", *(tag("li", prose(s)) for s in steps)) if steps else None
     if first or then:
         parts.append(tag("div", first, then, class_="two"))
     if d.missing:
-        parts.append(tag("h4", "Missing evidence"))
+        parts.append(tag("h4", say("Missing evidence")))
         parts.append(tag("ul", *(tag("li", prose(m)) for m in d.missing)))
     if not parts:
         return Html("")
-    return tag("section", tag("h3", "What to do", id=f"{name}-do"), *parts, class_="do", aria_labelledby=f"{name}-do")
+    return tag(
+        "section", tag("h3", say("What to do"), id=f"{name}-do"), *parts, class_="do", aria_labelledby=f"{name}-do"
+    )
 
 
 def odds(d: Diagnosis) -> Html:
@@ -321,10 +340,10 @@ def odds(d: Diagnosis) -> Html:
         )
         for c in d.candidates
     ]
-    model = f"model {d.model['name']} {d.model['version']}, {d.model['sha256'][:12]}".rstrip(", ")
+    model = f"{say('model')} {d.model['name']} {d.model['version']}, {d.model['sha256'][:12]}".rstrip(", ")
     return tag(
         "details",
-        tag("summary", "How sure, and what else it could be"),
+        tag("summary", say("How sure, and what else it could be")),
         tag("ul", *rows, class_="odds"),
         tag("p", model, class_="hint"),
     )

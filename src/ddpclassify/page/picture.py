@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from ddpclassify.language import say
 from ddpclassify.page.axis import thin
 from ddpclassify.page.lanes import Lane, Mark, Story
 from ddpclassify.page.markup import Html, join, tag, text
@@ -16,6 +17,7 @@ PLOT = WIDTH - LEFT - RIGHT
 HEAD, ROW, FOOT = 74, 30, 34
 LOW_HEAD = 10  # without the curve of the spread
 _APART = 11.0  # units between neighbouring marks of a lane
+_NO_LINE = "no line of note marked with this rank"
 _LABEL = 21  # characters of a lane's name
 _ORDER = {"minor": 0, "teardown": 1, "followed": 2, "cause": 3}  # the weightiest is drawn last, on top
 STANDINGS = {
@@ -60,7 +62,7 @@ def picture(story: Story, name: str) -> Html:
     ]
     return tag(
         "svg",
-        tag("title", "Failures by rank", id=f"{name}-title"),
+        tag("title", say("Failures by rank"), id=f"{name}-title"),
         tag("desc", describe(story), id=f"{name}-desc"),
         tag("g", *grounds, class_="grounds"),
         _axis(story, head - 4, bottom),
@@ -78,17 +80,17 @@ def describe(story: Story) -> str:
     """Return in one or two sentences what the picture shows."""
     n, hurt = len(story.ranks), len(story.begins)
     if not n:
-        return "The log marks no ranks; all failures stand in one lane."
-    lanes = f" in {len(story.lanes)} lanes; ranks with the same story share one" if story.folded else ", one lane each"
+        return say("The log marks no ranks; all failures stand in one lane.")
     first = min(story.begins.items(), key=lambda kv: kv[1], default=None)
-    begins = f" The first report is of rank {first[0]}." if first and story.ordered else ""
     quiet = n - len(story.heard)
-    silent = (
-        f" {quiet} {'has' if quiet == 1 else 'have'} no line of note marked as {'its' if quiet == 1 else 'theirs'}."
-        if quiet
-        else ""
-    )
-    return f"{n:,} {'rank' if n == 1 else 'ranks'}{lanes}. {hurt:,} report a failure.{begins}{silent}"
+    folded = "Ranks: {n}, in {lanes} lanes; ranks with the same story share one."
+    parts = [
+        say(folded if story.folded else "Ranks: {n}, one lane each.", n=f"{n:,}", lanes=len(story.lanes)),
+        say("Ranks that report a failure: {n}.", n=f"{hurt:,}"),
+        say("The first report is of rank {rank}.", rank=first[0]) if first and story.ordered else "",
+        say("Ranks without a line of note: {n}.", n=f"{quiet:,}") if quiet else "",
+    ]
+    return " ".join(filter(None, parts))
 
 
 def _px(x: float) -> float:
@@ -126,8 +128,8 @@ def _spread(story: Story) -> Html:
     return tag(
         "g",
         tag("path", d=d, class_="area"),
-        tag("text", "ranks that report", x=LEFT - 12, y=base - 16, text_anchor="end", class_="name"),
-        tag("text", "a failure, so far", x=LEFT - 12, y=base - 2, text_anchor="end", class_="name"),
+        tag("text", say("ranks that report"), x=LEFT - 12, y=base - 16, text_anchor="end", class_="name"),
+        tag("text", say("a failure, so far"), x=LEFT - 12, y=base - 2, text_anchor="end", class_="name"),
         tag("text", f"{total:,}", x=_px(1) + 6, y=top + 9, class_="count"),
         class_="spread",
         aria_hidden="true",
@@ -149,10 +151,10 @@ def _first(story: Story, bottom: int) -> Html:
 
 def _row(lane: Lane, y: float, name: str, story: Story) -> Html:
     many = len(lane.ranks) > 1
-    label = rank_words(lane.ranks, _LABEL - 6).partition(" (")[0] if lane.ranks else "launcher, unmarked"
-    below = f"{len(lane.ranks):,} ranks" if many else ("culprit" if lane.culprit else "")
+    label = rank_words(lane.ranks, _LABEL - 6).partition(" (")[0] if lane.ranks else say("launcher, unmarked")
+    below = say("{n} ranks", n=f"{len(lane.ranks):,}") if many else (say("culprit") if lane.culprit else "")
     if many and lane.culprit:
-        below += ", culprits"
+        below += ", " + say("culprits")
     parts = [
         tag("text", label, class_="name", x=LEFT - 12, y=y + (-1 if below else 4), text_anchor="end"),
         tag("text", below, class_="below", x=LEFT - 12, y=y + 11, text_anchor="end") if below else "",
@@ -170,11 +172,11 @@ def _bar(lane: Lane, y: float) -> Html:
     if lane.spoke is None:
         if lane.marks:
             return Html("")
-        whose = "these ranks" if len(lane.ranks) > 1 else "this rank"
+        whose = "no line of note marked with these ranks" if len(lane.ranks) > 1 else _NO_LINE
         return join(
             [
                 tag("path", class_="absent", d=f"M{_px(0)} {y}H{_px(1)}"),
-                tag("text", f"no line of note marked with {whose}", class_="note", x=_px(0) + 8, y=y - 4),
+                tag("text", say(whose), class_="note", x=_px(0) + 8, y=y - 4),
             ]
         )
     start, end = _px(lane.spoke[0]), _px(lane.spoke[1])
@@ -224,9 +226,10 @@ def _limited(marks: Sequence[Mark]) -> Sequence[Mark]:
 
 
 def _hint(mark: Mark, lane: Lane) -> str:
-    who = rank_words(lane.ranks, 40) or "no rank"
-    times = f", {mark.count:,} times" if mark.count > 1 else ""
-    return f"{who}, from {place(None, [mark.told.row['first_line']])}{times}: {shorten(what(mark.told.row), 160)}"
+    who = rank_words(lane.ranks, 40) or say("no rank")
+    times = say(" ({n} times)", n=f"{mark.count:,}") if mark.count > 1 else ""
+    where = say("from {place}", place=place(None, [mark.told.row["first_line"]]))
+    return f"{who}, {where}{times}: {shorten(what(mark.told.row), 160)}"
 
 
 # The map of ranks: (class, what it means), in the order of its legend.
@@ -262,7 +265,7 @@ def rank_map(story: Story, name: str) -> Html:
             f"M{round(LEFT + (r % wide) * pitch, 1):g} {round(4 + r // wide * pitch, 1):g}h{size}v{size}h-{size}z"
             for r in cells[state]
         )
-        title = tag("title", f"{meaning}: {rank_words(cells[state], 200)}")
+        title = tag("title", f"{say(meaning)}: {rank_words(cells[state], 200)}")
         paths.append(tag("path", title, d=d, class_=state))
     labels = [
         tag("text", r * wide, x=LEFT - 12, y=round(4 + r * pitch + size - 1, 1), text_anchor="end", class_="name")
@@ -270,8 +273,8 @@ def rank_map(story: Story, name: str) -> Html:
     ]
     svg = tag(
         "svg",
-        tag("title", "Map of ranks", id=f"{name}-map-title"),
-        tag("desc", "; ".join(f"{m}: {len(cells[s]):,}" for s, m in states if cells[s]), id=f"{name}-map-desc"),
+        tag("title", say("Map of ranks"), id=f"{name}-map-title"),
+        tag("desc", "; ".join(f"{say(m)}: {len(cells[s]):,}" for s, m in states if cells[s]), id=f"{name}-map-desc"),
         *labels,
         *paths,
         class_="map",
@@ -280,13 +283,13 @@ def rank_map(story: Story, name: str) -> Html:
         aria_labelledby=f"{name}-map-title {name}-map-desc",
     )
     legend = [
-        tag("li", tag("span", class_=f"key {s}"), f"{m} ", tag("b", f"{len(cells[s]):,}"))
+        tag("li", tag("span", class_=f"key {s}"), f"{say(m)} ", tag("b", f"{len(cells[s]):,}"))
         for s, m in states
         if cells[s]
     ]
     return join(
         [
-            tag("div", svg, class_="scroll", tabindex=0, role="region", aria_label="Map of ranks"),
+            tag("div", svg, class_="scroll", tabindex=0, role="region", aria_label=say("Map of ranks")),
             tag("ul", *legend, class_="legend"),
         ]
     )
@@ -304,11 +307,11 @@ def _state(rank: int, story: Story, culprits: set[int], order: list[float]) -> s
 def legend(story: Story) -> Html:
     """Return what the marks and bars of a picture mean."""
     used = {m.told.standing for lane in story.lanes for m in lane.marks}
-    items = [tag("li", glyph(s), words) for s, words in STANDINGS.items() if s in used]
+    items = [tag("li", glyph(s), say(words)) for s, words in STANDINGS.items() if s in used]
     spoken = [lane for lane in story.lanes if lane.spoke]
     shown = (
         ("k-alive", "speaks, no failure yet", any(lane.trouble != lane.spoke[0] for lane in spoken if lane.spoke)),
         ("k-hurt", "speaks, after its first failure", any(lane.trouble is not None for lane in spoken)),
     )
-    bars = [tag("li", tag("span", class_=f"key {key}"), text(words)) for key, words, there in shown if there]
+    bars = [tag("li", tag("span", class_=f"key {key}"), text(say(words))) for key, words, there in shown if there]
     return tag("ul", *items, *bars, class_="legend")

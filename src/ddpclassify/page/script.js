@@ -26,7 +26,8 @@
     for (const el of document.querySelectorAll("g.lane, tr[data-ranks], figure[data-ranks]"))
       el.classList.toggle("off", !byRank(el));
     for (const mark of document.querySelectorAll("a.mark")) mark.classList.toggle("off", !byKind(mark));
-    form.shown.value = shown === cards.length ? "" : `${shown} of ${cards.length} failures`;
+    const words = form.shown.dataset.words.replace("{shown}", shown).replace("{all}", cards.length);
+    form.shown.value = shown === cards.length ? "" : words;
   }
 
   function reveal() {

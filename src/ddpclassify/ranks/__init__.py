@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 from ddpclassify.ranks.clock import Clock
 from ddpclassify.ranks.facts import attend, collect
 from ddpclassify.ranks.forms import FORMS, Form, by_start, kind_of
 from ddpclassify.types import Attributed, Excerpt, Line, SourceFile
 
-__all__ = ["attribute"]
+__all__ = ["attribute", "believed", "json_body", "prefixes"]
 
 _DEPTH = 10  # prefixes stacked on one line; more than any real stack
 _SUPPORT = 0.3  # share of a file's lines that must bear a weak form before it is believed
@@ -24,7 +26,7 @@ def attribute(excerpt: Excerpt) -> Attributed:
     Attributed : one `Line` a kept line, in the same order, and the facts of the job
     """
     table = by_start()
-    weak = _believed(excerpt, table)
+    weak = believed(excerpt, table)
     clock = Clock()
     lines = [
         _parse(raw.file, raw.number, raw.text, excerpt.files[raw.file], table, weak[raw.file], clock)
@@ -37,8 +39,8 @@ def attribute(excerpt: Excerpt) -> Attributed:
     return Attributed(excerpt.source, excerpt.files, tuple(lines), facts, excerpt.n_lines, excerpt.n_bytes)
 
 
-def _believed(excerpt: Excerpt, table: dict[str, tuple[Form, ...]]) -> dict[int, frozenset[str]]:
-    """The weak forms that enough lines of each file bear, at any depth of their prefixes."""
+def believed(excerpt: Excerpt, table: dict[str, tuple[Form, ...]]) -> dict[int, frozenset[str]]:
+    """Return the weak forms that enough lines of each file bear, at any depth of their prefixes."""
     every = frozenset(form.name for form in FORMS if form.weak)
     found: dict[int, Counter[str]] = defaultdict(Counter)
     values: dict[tuple[int, str], set[str]] = defaultdict(set)
@@ -47,7 +49,7 @@ def _believed(excerpt: Excerpt, table: dict[str, tuple[Form, ...]]) -> dict[int,
         if not raw.text.strip():
             continue
         totals[raw.file] += 1
-        for form, match in _strip(raw.text, table, every):
+        for form, match in prefixes(raw.text, table, every):
             if form.weak:
                 found[raw.file][form.name] += 1
                 values[raw.file, form.name].add(match.group())
@@ -61,8 +63,10 @@ def _believed(excerpt: Excerpt, table: dict[str, tuple[Form, ...]]) -> dict[int,
     return out
 
 
-def _strip(text: str, table: dict[str, tuple[Form, ...]], weak: frozenset[str]):  # type: ignore[no-untyped-def]
-    """Yield (form, match) from the left until none matches."""
+def prefixes(
+    text: str, table: dict[str, tuple[Form, ...]], weak: frozenset[str]
+) -> Iterator[tuple[Form, re.Match[str]]]:
+    """Yield (form, match) from the left until none matches; `weak` names the weak forms that are believed."""
     at = 0
     last = ""
     for _ in range(_DEPTH):
@@ -90,12 +94,12 @@ def _parse(
     weak: frozenset[str],
     clock: Clock,
 ) -> Line:
-    if text.startswith('{"') and (inner := _json_body(text)) is not None:
+    if text.startswith('{"') and (inner := json_body(text)) is not None:
         text = inner
     line = Line(file, number, text, text, rank=hint.rank, local_rank=hint.local_rank, host=hint.host)
     at = 0
     tags: list[str] = []
-    for form, match in _strip(text, table, weak):
+    for form, match in prefixes(text, table, weak):
         got = match.groupdict()
         if (rank := got.get("rank")) is not None and len(rank) < 7:
             if form.name == "rank" and line.rank is not None and line.local_rank is None and "rank" in tags:
@@ -127,8 +131,8 @@ _TIMES = {"iso", "us date", "ctime", "uptime", "clock only", "level", "dash"}
 _BODY_KEYS = ("log", "message", "msg", "text", "body")
 
 
-def _json_body(text: str) -> str | None:
-    """The line inside a log shipper's JSON object (docker's json-file and its like)."""
+def json_body(text: str) -> str | None:
+    """Return the line inside a log shipper's JSON object (docker's json-file and its like)."""
     try:
         row = json.loads(text)
     except ValueError:
@@ -140,7 +144,7 @@ def _json_body(text: str) -> str | None:
             stamp = next((row[k] for k in ("time", "timestamp", "ts", "@timestamp") if isinstance(row.get(k), str)), "")
             rank = row.get("rank")
             mark = f"[rank{rank}]: " if isinstance(rank, int) and not isinstance(rank, bool) else ""
-            return f"{stamp} {mark}{body}".strip("\n").lstrip(" ")
+            return (f"{stamp} " if stamp else "") + mark + body.strip("\n")
     return None
 
 

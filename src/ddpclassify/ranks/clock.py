@@ -30,6 +30,8 @@ class Clock:
                 month = _MONTHS[named] if named else int(groups.get("mo") or self.month)
                 day = int(groups.get("d") or self.day)
             days = date(year, month, day).toordinal()
+            if int(hour) > 23:
+                return None
             seconds = float((groups.get("s") or "0").replace(",", "."))
             value = days * 86400.0 + int(hour) * 3600 + int(groups.get("mi") or 0) * 60 + seconds
         except ValueError:

@@ -12,40 +12,40 @@ from ddpclassify.types import JobFacts, Line
 _SIZES: tuple[tuple[int, re.Pattern[str]], ...] = tuple(
     (weight, lazy(pattern))
     for weight, pattern in (
-        (3, r"(?i)(?<!group_)(?<!local_)(?<!node_)\bworld(?:[_ ]?size)?['\"]?\s?[=:]\s?(\d+)\b"),
-        (3, r"(?i)\bworld[_ ]size (?:is |of )?(\d+)\b"),
-        (3, r"(?:global|role)_world_sizes=\[(\d+)"),
-        (3, r"MEMBER: \d+/(\d+)"),
-        (3, r"Starting with (\d+) processes"),
-        (3, r"dist_world_size=(\d+)"),
-        (3, r"(?i)\bnum[_ ]processes['\"]?\s?[=:]\s?[`']?(\d+)"),
-        (3, r"worker group of size (\d+)"),
-        (2, r"(?i)\brank:? ?\d+ ?(?:/|of) ?(\d+)\b"),
-        (2, r"is connected to \d+ peer ranks\. Expected number of connected peer ranks is : (\d+)"),
-        (1, r"\brank \d+ nranks (\d+)"),
-        (1, r"(?i)\bnproc[-_]per[-_]node[= ](\d+)"),
-        (1, r"size: (\d+), global rank"),
+        (3, r"(?i)(?<!group_)(?<!local_)(?<!node_)\bworld(?:[_ ]?size)?['\"]?\s?[=:]\s?(\d{1,9})\b"),
+        (3, r"(?i)\bworld[_ ]size (?:is |of )?(\d{1,9})\b"),
+        (3, r"(?:global|role)_world_sizes=\[(\d{1,9})"),
+        (3, r"MEMBER: \d{1,9}/(\d{1,9})"),
+        (3, r"Starting with (\d{1,9}) processes"),
+        (3, r"dist_world_size=(\d{1,9})"),
+        (3, r"(?i)\bnum[_ ]processes['\"]?\s?[=:]\s?[`']?(\d{1,9})"),
+        (3, r"worker group of size (\d{1,9})"),
+        (2, r"(?i)\brank:? ?\d{1,9} ?(?:/|of) ?(\d{1,9})\b"),
+        (2, r"is connected to \d{1,9} peer ranks\. Expected number of connected peer ranks is : (\d{1,9})"),
+        (1, r"\brank \d{1,9} nranks (\d{1,9})"),
+        (1, r"(?i)\bnproc[-_]per[-_]node[= ](\d{1,9})"),
+        (1, r"size: (\d{1,9}), global rank"),
     )
 )
 _WORTH = lazy(r"[Rr]ank|RANK|size|world|WORLD|process|pid|PID|MEMBER")
 _PID_RANK = (
-    lazy(r"(?:ip=(?P<host>[\d.]+), )?pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+)"),
-    lazy(r"process (?P<pid>\d+) spawned with command: .*?--local_rank=(?P<local>\d+)"),
-    lazy(r"local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)"),
-    lazy(r"[Gg]lobal rank (?P<rank>\d+) \(PID (?P<pid>\d+)\)"),
-    lazy(r"mpirun noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+)"),
-    lazy(r"(?i)\b(?:pid[ =:]+(?P<pid>\d+)[, ]+(?:global[_ ])?rank[ =:]+(?P<rank>\d+))"),
-    lazy(r"(?i)\b(?:(?:global[_ ])?rank[ =:]+(?P<rank>\d+)[, (]+pid[ =:]+(?P<pid>\d+))"),
+    lazy(r"(?:ip=(?P<host>[\d.]+), )?pid=(?P<pid>\d{1,9})\) world_rank=(?P<rank>\d{1,9})"),
+    lazy(r"process (?P<pid>\d{1,9}) spawned with command: .*?--local_rank=(?P<local>\d{1,9})"),
+    lazy(r"local_rank: (?P<local>\d{1,9}) \(pid: (?P<pid>\d{1,9})\)"),
+    lazy(r"[Gg]lobal rank (?P<rank>\d{1,9}) \(PID (?P<pid>\d{1,9})\)"),
+    lazy(r"mpirun noticed that process rank (?P<rank>\d{1,9}) with PID (?P<pid>\d{1,9})"),
+    lazy(r"(?i)\b(?:pid[ =:]+(?P<pid>\d{1,9})[, ]+(?:global[_ ])?rank[ =:]+(?P<rank>\d{1,9}))"),
+    lazy(r"(?i)\b(?:(?:global[_ ])?rank[ =:]+(?P<rank>\d{1,9})[, (]+pid[ =:]+(?P<pid>\d{1,9}))"),
 )
-_TABLE_RANK = lazy(r"rank\s+: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
+_TABLE_RANK = lazy(r"rank\s+: (?P<rank>\d{1,9}) \(local_rank: (?P<local>\d{1,9})\)")
 _TABLE_HOST = lazy(r"host\s+: (?P<host>\S+)")
-_TABLE_PID = lazy(r"exitcode\s+: -?\d+ \(pid: (?P<pid>\d+)\)")
+_TABLE_PID = lazy(r"exitcode\s+: -?\d{1,9} \(pid: (?P<pid>\d{1,9})\)")
 _HOST_RANKS = lazy(r"'(?P<host>[\w.-]+)': \[(?P<ranks>[\d, ]+)\]")
-_NODE = lazy(r"nnodes=(?P<nodes>\d+), num_local_procs=(?P<per>\d+), node_rank=(?P<node>\d+)")
-_RANK_ON_HOST = lazy(r"(?i)\brank:? (?P<rank>\d+)(?:/\d+)? (?:on|@|host:?) (?P<host>[a-z][\w.-]+)")
+_NODE = lazy(r"nnodes=(?P<nodes>\d{1,9}), num_local_procs=(?P<per>\d{1,3})\b, node_rank=(?P<node>\d{1,9})")
+_RANK_ON_HOST = lazy(r"(?i)\brank:? (?P<rank>\d{1,9})(?:/\d{1,9})? (?:on|@|host:?) (?P<host>[a-z][\w.-]+)")
 
-_HOST_IS = lazy(r"(?i)(?:\brank[ =:]+(?P<rank>\d+)\b.{0,40}?)?\bhost(?:name)?[=:] ?(?P<host>[a-z][\w.-]+)")
-_SPANS = lazy(r"(?P<host>[A-Za-z][\w.-]*)\s?[=:]\s?\[?(?P<low>\d{1,5})-(?P<high>\d{1,5})\b")
+_HOST_IS = lazy(r"(?i)(?:\brank[ =:]+(?P<rank>\d{1,9})\b.{0,40}?)?\bhost(?:name)?[=:] ?(?P<host>[a-z][\w.-]+)")
+_SPANS = lazy(r"(?<![\w.-])(?P<host>[A-Za-z][\w.-]*)\s?[=:]\s?\[?(?P<low>\d{1,5})-(?P<high>\d{1,5})\b")
 
 # A launcher is recognised by any of its words.
 LAUNCHERS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -82,6 +82,7 @@ def collect(lines: list[Line]) -> JobFacts:
     table: dict[str, int | str] = {}
     nodes: dict[int, str] = {}
     per_node = 0
+    spans = 1 << 17  # ranks that hosts may be said to have, in all
     for line in lines:
         text = line.text
         if "in simple_launcher" in text:  # accelerate starts one process
@@ -105,7 +106,9 @@ def collect(lines: list[Line]) -> JobFacts:
             if "ranks by host" in text or "host ranks" in text:
                 for match in _SPANS.finditer(text):
                     low, high = int(match["low"]), int(match["high"])
-                    hosts[match["host"]].update(range(low, min(high, low + 1024) + 1))
+                    high = min(high, low + 1024, low + spans)
+                    spans -= max(0, high - low)
+                    hosts[match["host"]].update(range(low, high + 1))
             if match := _RANK_ON_HOST.search(text) or _HOST_IS.search(text):
                 rank = match["rank"] or line.rank
                 if rank is not None:

@@ -9,8 +9,6 @@ none matches; inner marks override outer ones (the innermost global rank wins). 
 - `starts` lists the characters a match can begin with (``0`` stands for any digit, ``a`` for any letter): most rows
   are never tried;
 - `weak` rows look like everyday text, so they count only where a good share of a file's lines bears them.
-
-
 """
 
 from __future__ import annotations
@@ -58,8 +56,9 @@ FORMS: tuple[Form, ...] = (
     Form("stern", "a", r"(?P<host>[a-z][a-z0-9]*(?:-[a-z0-9]+)+) (?:pytorch|trainer|main|worker|container\w*) ",
          "job-worker-2 pytorch ", weak=True),
     Form("compose", "a", r"(?P<host>[\w.-]+)\s+\| ?", "worker-1  | ", weak=True),
-    Form("pdsh", "a0", r"(?P<host>(?:[a-z][\w-]*[\w.]*|\d+\.\d+\.\d+\.\d+)): ", "node7: ", weak=True),
-    Form("host word", "a", r"(?P<host>[a-z][a-z]*(?:-[a-z0-9]+)*-?\d+)\s+", "algo-1 ", weak=True),
+    Form("pdsh", "a0", r"(?P<host>(?:[a-z][\w-]{0,63}[\w.]{0,190}|\d+\.\d+\.\d+\.\d+)): ", "node7: ", weak=True),
+    Form("host word", "a", r"(?P<host>(?=[a-z.-]*\d)[a-z][a-z0-9]*(?:[-.][a-z0-9]+)*)\s", "algo-1 ", weak=True),
+    Form("program", "a", r"[A-Za-z][\w.@/-]*\[(?P<pid>\d+)\]: ?", "train[4711]: ", weak=True),
     Form("torchx", "a", r"[a-z]\w*/(?P<task>\d+) ", "trainer/3 ", weak=True),
     # --- launchers' tags
     Form("srun label", " 0", r" *(?P<task>\d+): ", " 3: ", weak=True),
@@ -70,6 +69,8 @@ FORMS: tuple[Form, ...] = (
     Form("ray", "(", r"\((?P<actor>[\w.<>\[\]:-]+(?:\([^)]*\))?)? ?pid=(?P<pid>\d+)(?:, ip=(?P<host>[\d.a-f:]+))?\) ?",
          "(RayTrainWorker pid=4711, ip=10.0.0.3) "),
     Form("raylet", "(", r"\((?:raylet|autoscaler|gcs_server)(?: [^,)]*)?(?:, ip=(?P<host>[\d.a-f:]+))?\) ?", "(raylet, ip=10.12.3.201) "),
+    Form("instrument", "[", rf"\[rank(?P<rank>\d+)\]:(?:\[local(?P<local>\d+)\]:)? {_DATE}T{_CLOCK} (?P<host>[\w.-]+) \| ?",
+         "[rank3]:[local1]: 2026-12-01T12:00:00.123 node7 | "),
     Form("rank", "[", r"\[rank(?P<rank>\d+)\]: ?", "[rank11]: "),
     Form("tee", "[", r"\[(?!rank\d)[a-zA-Z_]+?(?P<local>\d+)\]: ?", "[default3]:"),
     # --- loggers' heads

@@ -52,14 +52,18 @@ def regex_scanner() -> Hits:
     return lambda block: ((index[m.group()], *m.span()) for m in pattern.finditer(block))
 
 
-class Shape:
-    """The lines of one shape: how many came, where those of this block stand, and the last ones kept."""
+Span = tuple[int, int]  # start and end in the block
 
-    __slots__ = ("count", "here", "keep", "last", "late", "near")
+
+class Shape:
+    """The lines of one shape: how many came, where the late ones of this block stand, and the last ones kept."""
+
+    __slots__ = ("count", "full", "here", "keep", "last", "late", "near")
 
     def __init__(self, keep: int, near: int) -> None:
         self.keep, self.late, self.near, self.count = keep, keep // 8, near, 0
-        self.here: list[tuple[int, int]] = []
+        self.full = False  # the first lines are kept: those that still come are late
+        self.here: list[Span] = []
         self.last: list[Piece] = []
 
 
@@ -71,7 +75,8 @@ class Picker:
         self.shapes: dict[bytes, Shape] = {}
         self.room = dict(SHAPES)  # shapes that a class of literals may still bring
         self.kept: list[Piece] = []
-        self.late: set[Shape] = set()  # shapes with late lines
+        self.late: dict[Shape, None] = {}  # shapes with late lines
+        self.waiting: tuple[bytearray, int, dict[Shape, list[Span]]] | None = None  # the last block's late lines
         self.number = 1  # of the line that the next block begins with
         self.lead = HEAD  # lines still wanted at the start of the next block
         self.open = False  # the last block did not end with a line feed
@@ -81,31 +86,40 @@ class Picker:
     def feed(self, block: bytearray, n: int) -> None:
         """Take the next block: the first `n` bytes of a buffer that stays as it is during the next call."""
         self.n_bytes += n
-        spans: list[tuple[int, int, Shape | None]] = self._lead(block, n)
+        spans = self._lead(block, n)
         with memoryview(block) as view:
-            late = self._hits(block, view[:n], spans)
-        for shape in late:
-            spans += [(start, end, shape) for start, end in shape.here[-shape.late :]]
-            shape.here.clear()
-        if late:
-            spans.sort(key=lambda span: span[0])
+            self._hits(block, view[:n], spans)
+        late: dict[Shape, list[Span]] = {}
+        for shape in self.late:
+            if shape.here:
+                late[shape], shape.here = shape.here, []
+                shape.count += len(late[shape])
+        self._settle(late)
+        self.waiting = block, self.number, late
         at, number = 0, self.number
-        for start, end, of in spans:
+        for start, end in sorted(spans):  # a hit's neighbours begin before hits that came earlier
             if start < at:
                 start = at  # the neighbours of an earlier hit reached this far
-            if start >= end:
-                continue
-            number += self._count(block, at, start)
-            if of is None:
-                number = self._keep(block, start, end, number)
-            else:
-                of.last.append((number, bytes(block[start:end])))
-                number += block[end - 1] == 10
-            at = end
+            if start < end:
+                number = self._keep(block, start, end, number + self._count(block, at, start))
+                at = end
         self.number = number + self._count(block, at, n)
-        self._trim(late)
         self.open = block[n - 1] != 10
         self.recent = [*self.recent[-1:], (block, n)]
+
+    def _settle(self, newer: dict[Shape, list[Span]]) -> None:
+        """Keep the late lines of the block before, but those that a newer block has enough of."""
+        if self.waiting is None:
+            return
+        (block, number, late), self.waiting, at = self.waiting, None, 0
+        wanted = ((shape, here, shape.late - len(newer.get(shape, ()))) for shape, here in late.items())
+        spans = [(start, end, shape) for shape, here, n in wanted if n > 0 for start, end in here[-n:]]
+        for start, end, shape in sorted(spans, key=lambda span: span[0]):
+            number += self._count(block, at, start)
+            shape.last.append((number, bytes(block[start:end])))
+            at = start
+        if spans:
+            self._trim(late)
 
     def _keep(self, block: bytearray, start: int, end: int, number: int) -> int:
         """Keep the lines of a span for good; return the number of the line after it."""
@@ -116,55 +130,61 @@ class Picker:
             start = past
         return number
 
-    def _lead(self, block: bytearray, n: int) -> list[tuple[int, int, Shape | None]]:
+    def _lead(self, block: bytearray, n: int) -> list[Span]:
         """The span at the start of the block that is kept whatever it says."""
         start = block.find(b"\n", 0, n) + 1 or n if self.open else 0  # a line that began before was kept before
         end = start
         while self.lead and end < n:
             end = block.find(b"\n", end, n) + 1 or n
             self.lead -= 1
-        return [(start, end, None)] if end > start else []
+        return [(start, end)] if end > start else []
 
-    def _hits(self, block: bytearray, view: memoryview, spans: list[tuple[int, int, Shape | None]]) -> list[Shape]:
-        """Append the spans to keep around the block's hits; return the shapes with lines beyond their first ones."""
-        n, done, frame, late, shapes = len(view), 0, -_AFTER_FRAME, [], self.shapes
+    def _hits(self, block: bytearray, view: memoryview, spans: list[Span]) -> None:
+        """Append the spans to keep around the block's hits, and those beyond the first of a shape to the shape."""
+        n, done, frame, shapes = len(view), 0, -_AFTER_FRAME, self.shapes
+        start = past = 0  # the line of the last hit
         room = EARLY - len(self.kept)
+        find, rfind = block.find, block.rfind  # this loop is the time that a noisy log takes
         for index, at, _ in self.hits(view):
             if at < done:  # the same line again
                 continue
-            low = at - PIECE if at - PIECE > done else done  # max() and min() would be a tenth of the noisy time
-            high = at + PIECE if at + PIECE < n else n
-            start = block.rfind(b"\n", low, at) + 1 or low
-            done = end = block.find(b"\n", at, high) + 1 or high
-            whole = end - start <= PIECE
-            if not whole:
-                start, end = max(start, at - PIECE // 2), min(end, at + PIECE // 2)
-                done = end
-            line = bytes(view[start:end] if end - start <= 512 else view[max(start, at - 256) : at + 256])
+            if at >= past:
+                start = rfind(b"\n", past, at) + 1 or past
+                past = find(b"\n", at, n) + 1 or n
+            if past - start <= 512:
+                whole, low, done = True, start, past
+                line = bytes(view[start:past])
+            else:
+                whole = past - start <= PIECE
+                low = start if whole else max(start, done, at - PIECE // 2)
+                done = past if whole else min(past, at + PIECE // 2)
+                line = bytes(view[max(low, at - 256) : min(done, at + 256)])
             key = line.translate(None, _VARYING)
             if index == _FRAME:
-                frame = end
+                frame = done
             elif at - frame < _AFTER_FRAME:
                 key += FRAME
             shape = shapes.get(key) or self._new(key, line, index)
+            if shape.full:
+                shape.here.append((low, done))
+                continue
+            if shape.count >= shape.keep or room <= 0:
+                shape.full, self.late[shape] = True, None
+                shape.here.append((low, done))
+                continue
             shape.count += 1
-            if shape.count > shape.keep or room <= 0:
-                if not shape.here:
-                    late.append(shape)
-                shape.here.append((start, end))
-            elif shape.count > shape.near or not whole:
-                spans.append((start, end, None))
+            if shape.count > shape.near or not whole:
+                spans.append((low, done))
                 room -= 1
-            else:
-                past = end
-                for _ in range(AFTER):
-                    past = block.find(b"\n", past, n) + 1 or n
-                self.lead = max(self.lead, AFTER if past == n else 0)
-                for _ in range(BEFORE):
-                    start = block.rfind(b"\n", 0, start - 1) + 1 if start > 1 else 0
-                spans.append((start, past, None))
-                room -= 4
-        return late
+                continue
+            end = done
+            for _ in range(AFTER):
+                end = find(b"\n", end, n) + 1 or n
+            self.lead = max(self.lead, AFTER if end == n else 0)
+            for _ in range(BEFORE):
+                low = rfind(b"\n", 0, low - 1) + 1 if low > 1 else 0
+            spans.append((low, end))
+            room -= 4
 
     def _new(self, key: bytes, line: bytes, index: int) -> Shape:
         """The entry of a shape that is new; when there is no room for more, that of all such lines of a literal."""
@@ -180,13 +200,12 @@ class Picker:
         shape = self.shapes[key] = Shape(keep, NEAR if len(self.shapes) < NEAR_SHAPES else 0)
         return shape
 
-    def _trim(self, late: list[Shape]) -> None:
+    def _trim(self, late: Iterable[Shape]) -> None:
         """Forget late lines: of each shape all but the last; when there are too many, of the most frequent shapes."""
         for shape in late:
             if len(shape.last) > 2 * shape.late:
                 del shape.last[: -shape.late]
-        self.late.update(late)
-        if late and sum(len(shape.last) for shape in self.late) > LATE:
+        if sum(len(shape.last) for shape in self.late) > LATE:
             limit = max(len(shape.last) for shape in self.late)
             while limit > 1 and sum(min(len(shape.last), limit) for shape in self.late) > LATE // 2:
                 limit //= 2
@@ -200,11 +219,18 @@ class Picker:
 
         return int(np.count_nonzero(np.frombuffer(block, np.uint8, end - start, start) == 10))
 
+    def rejoin(self, limit: int) -> None:
+        """Join the last two blocks when they are small, for the end of a file that comes in small pieces."""
+        if len(self.recent) == 2 and (size := self.recent[0][1] + self.recent[1][1]) <= limit:
+            self.recent = [(self.recent[0][0][: self.recent[0][1]] + self.recent[1][0][: self.recent[1][1]], size)]
+
     def _tail(self) -> Iterator[Piece]:
         """The last lines of the last two blocks, backwards."""
         number, left = self.number - (not self.open), TAIL
+        later = False
         for block, n in reversed(self.recent):
-            end = n
+            number += later and block[n - 1] != 10  # a line longer than a block goes on in the later one
+            end, later = n, True
             while end > 0 and left:
                 start = block.rfind(b"\n", 0, end - 1) + 1
                 yield number, bytes(block[start : min(end, start + PIECE)])
@@ -212,6 +238,7 @@ class Picker:
 
     def result(self) -> tuple[list[Piece], int]:
         """Return the kept pieces in order and the number of lines (a last one without line feed counts)."""
+        self._settle({})
         pieces = dict.fromkeys(self.kept)
         for shape in self.late:
             pieces.update(dict.fromkeys(shape.last[-shape.late :]))
@@ -219,8 +246,8 @@ class Picker:
         return sorted(pieces, key=lambda p: p[0]), self.number - 1 + self.open
 
 
-def _visible(piece: bytes, hits: Hits) -> Iterator[str]:
-    """Split at carriage returns: a progress bar overwrites itself, and an error may stand between its states."""
+def visible(piece: bytes, hits: Hits) -> Iterator[str]:
+    """Yield a line's states: a progress bar overwrites itself (carriage return), and an error may stand between."""
     text = piece.rstrip(b"\r\n")
     if b"\r" not in text:
         yield decode(text)
@@ -252,5 +279,5 @@ def scan(file: int, fill: Fill, hits: Hits, size: int = BLOCK) -> tuple[list[Raw
     for block, n in blocks:
         picker.feed(block, n)
     pieces, n_lines = picker.result()
-    lines = [RawLine(file, number, text) for number, piece in pieces for text in _visible(piece, hits)]
+    lines = [RawLine(file, number, text) for number, piece in pieces for text in visible(piece, hits)]
     return lines, n_lines, blocks.n_bytes

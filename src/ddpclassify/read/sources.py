@@ -72,7 +72,7 @@ def _is_log(path: Path) -> bool:
 def _natural(paths: Iterable[Path], root: Path) -> list[Path]:
     """Sort as people count: rank 2 before rank 10."""
     return sorted(
-        paths, key=lambda p: [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", str(p.relative_to(root)))]
+        paths, key=lambda p: [int(t) if t.isdecimal() else t for t in re.split(r"(\d+)", str(p.relative_to(root)))]
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ddpclassify.fold.normalise import skeleton
+from ddpclassify.language import say
 from ddpclassify.report.differences import Table, differences
 from ddpclassify.report.stack import Book, Call, Run, innermost, runs
 from ddpclassify.report.words import (
@@ -15,6 +16,7 @@ from ddpclassify.report.words import (
     columns,
     headline,
     lead,
+    listed,
     place,
     rank_words,
     shorten,
@@ -26,6 +28,21 @@ from ddpclassify.report.words import (
 from ddpclassify.types import Diagnosis, Folded
 
 WIDTH = 80
+LABELS = (
+    "who",
+    "proof",
+    "where",
+    "differ",
+    "then",
+    "progress",
+    "check",
+    "do",
+    "retry",
+    "missing",
+    "odds",
+    "model",
+    "guess",
+)
 _LABEL = 11  # columns before the text
 _ROOM = WIDTH - _LABEL
 _ROWS = 6  # of a table of differences
@@ -51,15 +68,15 @@ def text_report(diagnosis: Diagnosis, verbose: bool = False, quiet: bool = False
     lines += _items("then", _followed(d, verbose))
     if d.progress:
         last = max(d.progress.values(), key=lambda p: p["line"])
-        lines += _field("progress", f"last step seen: {last['step']} (line {last['line']})")
+        lines += _field("progress", say("last step seen: {step} (line {line})", **last))
     lines += _field("check", d.advice.get("first_check", ""))
     lines += _items("do", d.advice.get("steps", [])[: None if verbose else 3])
     if d.category != "no_failure":
-        lines += _field("retry", RETRY[d.retry])
+        lines += _field("retry", say(RETRY[d.retry]))
     lines += _items("missing", d.missing)
     if verbose:
         lines += _items("odds", (f"{c['category']} {c['probability']:.0%}" for c in d.candidates))
-        lines += _field("model", f"{d.model['name']} {d.model['version']}")
+        lines += _field("model", clean(f"{d.model['name']} {d.model['version']}"))
     return "\n".join(lines)
 
 
@@ -75,7 +92,7 @@ def _head(d: Diagnosis, verbose: bool) -> Iterator[str]:
         yield f"  {words}"
     if d.category == "unknown" and d.candidates:
         guesses = ", ".join(f"{c['category']} {c['probability']:.0%}" for c in d.candidates[:3])
-        yield from _field("guess", f"not sure enough to say; best guesses: {guesses}")
+        yield from _field("guess", say("not sure enough to say; best guesses: {guesses}", guesses=guesses))
 
 
 def _proofs(d: Diagnosis, verbose: bool) -> Iterator[str]:
@@ -86,9 +103,9 @@ def _proofs(d: Diagnosis, verbose: bool) -> Iterator[str]:
     for items in list(groups.values())[: None if verbose else 2]:
         ranks = sorted({i["rank"] for i in items if i["rank"] is not None})
         numbers = sorted(i["line"] for i in items)
-        where = ", ".join(filter(None, (place(items[0]["file"], numbers), rank_words(ranks))))
+        where = listed((place(items[0]["file"], numbers), rank_words(ranks)))
         text = clean(bare(items[0]["text"]))
-        yield f"{where}: " + (text if verbose else shorten(text, 3 * _ROOM - len(where) - 12))
+        yield where + say(": ") + (text if verbose else shorten(text, 3 * _ROOM - len(where) - 12))
 
 
 def _origin(cause: dict[str, Any] | None, folded: Folded | None, verbose: bool) -> list[str]:
@@ -117,14 +134,15 @@ def _frames(calls: Sequence[Call]) -> list[str]:
     at = calls.index(inner)
     callers = [clean(c.place) for c in reversed(calls[:at]) if c.frame.user]
     if callers:
-        lines += _field("", "called from " + ", ".join(callers[:3]) + (", …" if len(callers) > 3 else ""))
+        shown = ", ".join(callers[:3]) + (", …" if len(callers) > 3 else "")
+        lines += _field("", say("called from {callers}", callers=shown))
     if below := calls[at + 1 :]:
-        lines += _field("", f"raised {_deeper(below)}: {clean(below[-1].place)}")
+        lines += _field("", _deeper(below))
     return lines
 
 
 def _all_frames(calls: Sequence[Call]) -> list[str]:
-    lines = _field("where", "innermost frame first")
+    lines = _field("where", say("innermost frame first"))
     for run in reversed(runs(calls)):
         mark = "" if run.user else f"   [{run.packages}]"
         for call in reversed(run.calls):
@@ -135,8 +153,10 @@ def _all_frames(calls: Sequence[Call]) -> list[str]:
 
 
 def _deeper(calls: Sequence[Call]) -> str:
-    n = len(calls)
-    return f"{n} frame{'s' if n > 1 else ''} deeper ({clean(Run(tuple(calls), False).packages)})"
+    one = "raised {n} frame deeper ({packages}): {place}"
+    more = "raised {n} frames deeper ({packages}): {place}"
+    packages, place = clean(Run(tuple(calls), False).packages), clean(calls[-1].place)
+    return say(one if len(calls) == 1 else more, n=len(calls), packages=packages, place=place)
 
 
 def _table(table: Table) -> list[str]:
@@ -146,12 +166,12 @@ def _table(table: Table) -> list[str]:
     while sum(widths := [max(map(columns, column)) + 2 for column in zip(*cells, strict=True)]) > _ROOM:
         cells = [row[:-1] for row in cells]
     lines = [
-        f"  {'differ' if i == 0 else '':<{_LABEL - 2}}"
+        _label("" if i else "differ")
         + "".join(cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
         for i, row in enumerate(cells)
     ]
     if len(table.rows) > _ROWS:
-        lines += _field("", f"… {len(table.rows) - _ROWS} more")
+        lines += _field("", say("… {n} more", n=len(table.rows) - _ROWS))
     return lines
 
 
@@ -164,12 +184,12 @@ def _followed(d: Diagnosis, verbose: bool) -> list[str]:
         if f["role"] == "consequence" and (verbose or not (f["recovered"] or f["kind"] == "error_line"))
     ]
     for f in shown[: None if verbose else 4]:
-        times = f" ({f['count']} times)" if f["count"] > max(1, len(f["ranks"])) else ""
-        where = ", ".join(filter(None, (f"line {f['first_line']}", rank_words(f["ranks"]))))
+        times = say(" ({n} times)", n=f["count"]) if f["count"] > max(1, len(f["ranks"])) else ""
+        where = listed((place(None, [f["first_line"]]), rank_words(f["ranks"])))
         text = what(f) if verbose else shorten(what(f), 2 * _ROOM - len(where) - len(times) - 10)
-        told.append(f"{where}: {text}{times}" + (" (training went on)" if f["recovered"] else ""))
+        told.append(where + say(": ") + text + times + (say(" (training went on)") if f["recovered"] else ""))
     if len(shown) > len(told):
-        told.append(f"… {len(shown) - len(told)} more (-v shows all)")
+        told.append(say("… {n} more (-v shows all)", n=len(shown) - len(told)))
     return told
 
 
@@ -180,4 +200,9 @@ def _items(label: str, texts: Iterable[str]) -> list[str]:
 def _field(label: str, text: str) -> list[str]:
     if not text:
         return []
-    return [f"  {label if i == 0 else '':<{_LABEL - 2}}{line}" for i, line in enumerate(wrap(text, _ROOM))]
+    return [_label("" if i else label) + line for i, line in enumerate(wrap(text, _ROOM))]
+
+
+def _label(label: str) -> str:
+    word = say(label)
+    return f"  {word}" + " " * (_LABEL - 2 - columns(word))

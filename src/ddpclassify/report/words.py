@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ddpclassify.language import say
 from ddpclassify.types import Diagnosis
 
 RETRY = {
@@ -14,9 +15,16 @@ RETRY = {
     "no": "no, it would fail again",
     "maybe": "may help",
 }
+# (silent, alone) → what the culprits do.
+_DOES = {
+    (False, True): " failed first",
+    (False, False): " failed first",
+    (True, True): " reports no failure of its own; the others point to it",
+    (True, False): " report no failure of their own; the others point to them",
+}
 # What a line repeats although it stands beside it anyway: the rank.
 _RANK_MARK = re.compile(r"^(?:\[(?:PG (?:ID )?\d+[^\]]*? )?[Rr]ank ?\d+\]:?\s*)+")
-_CLAUSE = re.compile(r"(?<=[.;!?])\s+|(?<=,)\s+(?=[A-Za-z])|\s+(?=\()")
+_CLAUSE = re.compile(r"(?<=[.;!?])\s+|(?<=,)\s+(?=[A-Za-z])|(?<!\s)\s+(?=\()")
 
 
 def clean(text: str) -> str:
@@ -50,8 +58,8 @@ def rank_words(ranks: Sequence[int], limit: int = 60) -> str:
         return ""
     text = ranges(ranks)
     if len(text) > limit:
-        text = f"{text[: limit - 1].rpartition(', ')[0]}, … ({len(ranks)} in all)"
-    return ("ranks " if len(ranks) > 1 else "rank ") + text
+        text = f"{text[: limit - 1].rpartition(', ')[0]}, … " + say("({n} in all)", n=len(ranks))
+    return say("ranks {ranks}" if len(ranks) > 1 else "rank {ranks}", ranks=text)
 
 
 def shorten(text: str, limit: int) -> str:
@@ -108,27 +116,25 @@ def headline(d: Diagnosis) -> str:
     """Return what failed, in few words, without the source."""
     if d.category == "unknown":
         return "unknown"
-    return clean(d.category + (f" ({d.reason})" if d.reason else "")) + f", {d.confidence:.0%} sure"
+    sure = say("{percent} sure", percent=f"{d.confidence:.0%}")
+    return listed([clean(d.category + (f" ({d.reason})" if d.reason else "")), sure])
 
 
 def who(d: Diagnosis) -> str:
     """Return whom the failure began with."""
-    of = f" of {d.world_size}" if d.world_size else ""
-    everyone = f"all {d.world_size} ranks" if d.world_size else "all ranks"
-    host = f" on {clean(d.culprit_host)}" if d.culprit_host else ""
-    sure = f" ({d.culprit_confidence:.0%} sure)"
-    ranks = rank_words(d.culprit_ranks)
-    does = "failed first"
-    if silent(d):
-        its, it, s = ("its", "it", "s") if len(d.culprit_ranks) == 1 else ("their", "them", "")
-        does = f"report{s} no failure of {its} own; the others point to {it}"
-    return {
-        "ranks": f"{ranks}{of}{host} {does}{sure}",
-        "all": f"{everyone} failed the same way{sure}" if d.world_size != 1 else f"the only rank failed{sure}",
-        "launcher": f"the launcher or something outside the workers{host}{sure}",
-        "none": "nobody: no failure found",
-        "unknown": f"the log does not tell which rank{sure}",
-    }[d.scope]
+    whom = rank_words(d.culprit_ranks) + (say(" of {world}", world=d.world_size) if d.world_size else "")
+    host = say(" on {host}", host=clean(d.culprit_host)) if d.culprit_host else ""
+    sure = say(" ({percent} sure)", percent=f"{d.culprit_confidence:.0%}")
+    if d.scope == "ranks":
+        return whom + host + say(_DOES[silent(d), len(d.culprit_ranks) == 1]) + sure
+    if d.scope == "all":
+        if d.world_size == 1:
+            return say("the only rank failed") + sure
+        everyone = say("all {world} ranks", world=d.world_size) if d.world_size else say("all ranks")
+        return everyone + say(" failed the same way") + sure
+    if d.scope == "launcher":
+        return say("the launcher or something outside the workers") + host + sure
+    return say("nobody: no failure found") if d.scope == "none" else say("the log does not tell which rank") + sure
 
 
 def silent(d: Diagnosis) -> bool:
@@ -151,10 +157,16 @@ def what(failure: dict[str, Any]) -> str:
     return clean(bare(failure["message"])) or failure["kind"].replace("_", " ")
 
 
+def listed(parts: Iterable[str]) -> str:
+    """Join the parts that say something."""
+    return say(", ").join(filter(None, parts))
+
+
 def place(file: str | None, lines: Sequence[int]) -> str:
     """Write where a text stands: ``node1.log line 3`` or ``lines 3, 7``."""
-    shown = ", ".join(map(str, lines[:3])) + (f", … ({len(lines)} in all)" if len(lines) > 3 else "")
-    return (f"{clean(file)} " if file else "") + ("lines " if len(lines) > 1 else "line ") + shown
+    shown = ", ".join(map(str, lines[:3])) + (", … " + say("({n} in all)", n=len(lines)) if len(lines) > 3 else "")
+    where = say("lines {lines}" if len(lines) > 1 else "line {lines}", lines=shown)
+    return f"{clean(file)} {where}" if file else where
 
 
 def columns(text: str) -> int:
@@ -164,23 +176,37 @@ def columns(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """Break a text at blanks into lines of at most `width` columns; longer words are broken anywhere."""
+def wrap(text: str, width: int, whole: bool = False) -> list[str]:
+    """Break a text into lines of at most `width` columns.
+
+    Lines break at blanks and beside Chinese characters, but not before a closing mark or behind an opening one. A word
+    that is longer than a line is broken anywhere, or, where words must stay `whole`, stands out.
+
+    >>> wrap("显存不足，先看 nvidia-smi（每张卡）。", 16)
+    ['显存不足，先看', 'nvidia-smi（每张', '卡）。']
+    """
     lines = [""]
-    for word in _pieces(text.split(), width):
-        if not lines[-1]:
-            lines[-1] = word
-        elif columns(lines[-1]) + 1 + columns(word) <= width:
-            lines[-1] += " " + word
-        else:
-            lines.append(word)
+    for word in text.split():
+        blank = " " if lines[-1] else ""
+        for atom in _atoms(word, 1 << 30 if whole else width):
+            if lines[-1] and columns(lines[-1]) + len(blank) + columns(atom) > width:
+                lines.append(atom)
+            else:
+                lines[-1] += blank + atom
+            blank = ""
     return lines
 
 
-def _pieces(words: Iterable[str], width: int) -> Iterable[str]:
-    for word in words:
-        while columns(word) > width:
-            cut = width if word.isascii() else next(i for i in range(len(word), 0, -1) if columns(word[:i]) <= width)
-            yield word[:cut]
-            word = word[cut:]
-        yield word
+_WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uff60"
+_CLOSING, _OPENING = "，。；：！？、）》」』”", "（《「『“"
+_ATOM = re.compile(rf"[{_OPENING}]*(?:[{_WIDE}]|[^{_WIDE}{_OPENING}{_CLOSING}]+)[{_CLOSING}]*|.")
+
+
+def _atoms(word: str, width: int) -> Iterable[str]:
+    """The parts of a word that must stay on one line; none wider than `width`."""
+    for atom in [word] if word.isascii() else _ATOM.findall(word):
+        while columns(atom) > width:
+            cut = width if atom.isascii() else next(i for i in range(len(atom), 0, -1) if columns(atom[:i]) <= width)
+            yield atom[:cut]
+            atom = atom[cut:]
+        yield atom

@@ -16,6 +16,7 @@ from ddpclassify.read import read
 from ddpclassify.read.blocks import Blocks, Fill
 from ddpclassify.read.decode import decode
 from ddpclassify.read.sources import list_files, opened
+from ddpclassify.redact import mask, mask_pieces
 from ddpclassify.split.owners import Owner, Owners
 from ddpclassify.types import InputError
 
@@ -51,7 +52,7 @@ class Split:
     skipped: list[str] = field(default_factory=list)  # what could not be read of a folder
 
 
-def split(log: str, out: Path, *, numbered: bool = False, raw: bool = False) -> Split:
+def split(log: str, out: Path, *, numbered: bool = False, raw: bool = False, redact: bool = False) -> Split:
     """Write one file a rank into a new folder, and one for the lines that no rank owns.
 
     Parameters
@@ -60,6 +61,7 @@ def split(log: str, out: Path, *, numbered: bool = False, raw: bool = False) -> 
     out : the folder to make; it appears when everything is written
     numbered : begin every line with its number in the log and a tab, so that `sort -n` puts the log together again
     raw : keep terminal control codes, which are removed otherwise
+    redact : mask tokens, keys, passwords and e-mail addresses
 
     Raises
     ------
@@ -70,7 +72,7 @@ def split(log: str, out: Path, *, numbered: bool = False, raw: bool = False) -> 
             raise InputError(f"{out}: not empty; give a new folder")
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as name:
-            result = _write(log, Path(name), numbered, raw)
+            result = _write(log, Path(name), numbered, raw, redact)
             if out.exists():
                 out.rmdir()
             (Path(name) / "parts").rename(out)
@@ -79,7 +81,7 @@ def split(log: str, out: Path, *, numbered: bool = False, raw: bool = False) -> 
     return result
 
 
-def _write(log: str, work: Path, numbered: bool, raw: bool) -> Split:
+def _write(log: str, work: Path, numbered: bool, raw: bool, redact: bool) -> Split:
     if log == "-":  # read twice, so it has to lie somewhere
         with opened(None) as fill, (work / "stdin").open("wb") as spool:
             for block, n in Blocks(fill, overlap=0):
@@ -91,18 +93,18 @@ def _write(log: str, work: Path, numbered: bool, raw: bool) -> Split:
         excerpt = read(log)
     owners = Owners(excerpt)
     (work / "parts").mkdir()
-    writer = _Writer(work / "parts", Split(log))
+    writer = _Writer(work / "parts", Split(mask(log) if redact else log))
     for file, (source, path) in enumerate(found):
         try:
             with opened(path) as fill:
-                for line, begins in _lines(fill):
+                for line, begins in mask_pieces(_lines(fill)) if redact else _lines(fill):
                     writer.write(line, owners.owner(file, decode(line)) if begins else None, numbered, raw)
             writer.end_line()
         except InputError:
             if len(found) == 1:
                 raise
             writer.end_line()
-            writer.result.skipped.append(source.name)
+            writer.result.skipped.append(mask(source.name) if redact else source.name)
     return writer.close()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ddpclassify.ranks import _believed, _json_body, _strip, attribute
+from ddpclassify.ranks import attribute, believed, json_body, prefixes
 from ddpclassify.ranks.forms import by_start
 from ddpclassify.types import Attributed, Excerpt, SourceFile
 
@@ -42,7 +42,7 @@ class Owners:
         log = log or attribute(excerpt)
         self.files = excerpt.files
         self._table = by_start()
-        self._weak = _believed(excerpt, self._table)
+        self._weak = believed(excerpt, self._table)
         self._cache: dict[tuple[int, str], _Spans] = {}
         pids: dict[tuple[str, int], set[int]] = {}
         locals_: dict[tuple[str, int], set[int]] = {}
@@ -69,7 +69,7 @@ class Owners:
         return Owner()
 
     def _owner(self, file: int, text: str) -> Owner:
-        if text.startswith('{"') and (body := _json_body(text)) is not None:
+        if text.startswith('{"') and (body := json_body(text)) is not None:
             text = body
         hint = self.files[file]
         got: dict[str, str] = {}
@@ -95,7 +95,7 @@ class Owners:
             if len(self._cache) >= _CACHED:
                 self._cache.clear()
             found = []
-            for _, match in _strip(head, self._table, self._weak[file]):
+            for _, match in prefixes(head, self._table, self._weak[file]):
                 for group, value in match.groupdict().items():
                     if value and group in _FIELDS and len(value) <= _FIELDS[group][1]:
                         found.append((_FIELDS[group][0], match.start(group), match.end(group)))

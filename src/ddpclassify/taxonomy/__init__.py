@@ -1,8 +1,9 @@
 """The categories of failure as data: what each means, how to tell it from its neighbours, and what to do.
 
-Every category is one TOML file under ``categories/``: whoever wants better advice edits a file, not code. A file is
-parsed when its category is first asked for, so that a diagnosis pays for the one category it names. `load` also knows
-``"unknown"``, the answer given when no category is likely enough; it is not one of `names`.
+Every category is one TOML file under ``categories/``: whoever wants better advice edits a file, not code. Its texts in
+another language are a file of the same name under ``<language>/``. A file is parsed when its category is first asked
+for, so that a diagnosis pays for the one category it names. `load` also knows ``"unknown"``, the answer given when no
+category is likely enough; it is not one of `names`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from ddpclassify.language import current
 from ddpclassify.tables import read_toml
 
 __all__ = [
@@ -164,8 +166,8 @@ class Category:
     @property
     def summary(self) -> str:
         """The first sentence of `meaning`."""
-        head, dot, _ = self.meaning.partition(". ")
-        return head + "." if dot else head
+        ends = [at + 1 for mark in (". ", "。") if (at := self.meaning.find(mark)) >= 0]
+        return self.meaning[: min(ends, default=None)]
 
     def reason(self, id: str) -> Reason:
         """Return the reason called `id`; raise `UnknownNameError` if this category has none such."""
@@ -199,9 +201,8 @@ def names() -> tuple[str, ...]:
     return _NAMES
 
 
-@cache
 def load(name: str) -> Category:
-    """Return the category called `name` (or ``"unknown"``), reading its file on first use.
+    """Return the category called `name` (or ``"unknown"``) in the spoken language, reading its file on first use.
 
     Raises
     ------
@@ -213,6 +214,15 @@ def load(name: str) -> Category:
     >>> load("cuda_oom").title
     'GPU memory ran out'
     """
+    return _load(name, current())
+
+
+@cache
+def _load(name: str, language: str) -> Category:
+    if language != "en":
+        from ddpclassify.taxonomy.translation import translated
+
+        return translated(_load(name, "en"), _HERE / language / f"{name}.toml")
     if name == UNKNOWN:
         path = _HERE / "unknown.toml"
     elif name in _NAMES:

@@ -27,6 +27,7 @@ from ddpclassify.features import Features
 from ddpclassify.features.culprits import rank_features, scope_features
 from ddpclassify.model.answers import Answers, Parts, category_features, category_words, culprits, ranked_causes
 from ddpclassify.model.linear import Array, Columns, Part
+from ddpclassify.train.confidence import chow_threshold, reliability, temperature
 from ddpclassify.train.samples import Sample
 from ddpclassify.types import InputError
 
@@ -175,22 +176,6 @@ def rate(marks: Sequence[bool]) -> float | None:
     return float(np.mean(marks)) if marks else None
 
 
-def temperature(probabilities: Array, y: Sequence[int]) -> float:
-    """Return the temperature that minimises the log loss of held-out probabilities (Guo et al., 2017)."""
-    logits = np.log(np.clip(probabilities, 1e-12, 1))
-    rows, best, value = np.arange(len(y)), 1.0, np.inf
-    for t in np.geomspace(0.05, 4, 121):
-        scaled = logits / t
-        loss = float(
-            np.mean(
-                np.log(np.exp(scaled - scaled.max(1, keepdims=True)).sum(1)) + scaled.max(1) - scaled[rows, list(y)]
-            )
-        )
-        if loss < value:
-            best, value = float(t), loss
-    return best
-
-
 def fit_reasons(
     category: Fitted,
     words: Sequence[list[str]],
@@ -328,12 +313,13 @@ def _fit(
     probabilities, classes = out_of_fold(log_words, log_features, y, weight, groups, category_model, settings)
     t = temperature(probabilities, [classes.index(k) for k in y])
     calibrated = softmax(np.log(np.clip(probabilities, 1e-12, 1)) / t, axis=1)
+    right = np.array([classes[int(j)] == k for j, k in zip(calibrated.argmax(1), y, strict=True)], dtype=float)
     category = fit_one(log_words, log_features, y, weight, category_model, settings)
     reason = fit_reasons(category, log_words, log_features, samples, weight, settings.c_reason)
 
     # 3. The culprit: the scope, and each rank where some ranks are it.
     guess = [classes[int(j)] for j in probabilities.argmax(1)]
-    sure = probabilities.max(1)
+    sure = calibrated.max(1)
     with_scope = [i for i, s in enumerate(samples) if s.label.get("scope")]
     scope_x = [
         scope_features(
@@ -410,5 +396,6 @@ def _fit(
         "logs": len(samples),
         "groups": len(set(groups)),
         "temperature": t,
+        "calibration": reliability(calibrated.max(1), right),
     }
-    return Training(parts, held_out, threshold=0.25, answers=answers)
+    return Training(parts, held_out, chow_threshold(calibrated.max(1), right), answers)

@@ -16,6 +16,7 @@ from ddpclassify.fold import fold
 from ddpclassify.model import answer
 from ddpclassify.ranks import attribute
 from ddpclassify.read.decode import decode
+from ddpclassify.redact import mask, redact
 from ddpclassify.split.owners import Owners
 from ddpclassify.types import Diagnosis, Folded
 from ddpclassify.watch.follow import Follower
@@ -26,6 +27,7 @@ __all__ = ["News", "Watcher"]
 _HEARD = 1 << 20  # bytes at a look whose lines are listened to one by one, of all files together: their ends
 _SHARE = 10  # a diagnosis may take one part in so many of the time
 _PATIENCE = 6  # so many times longer must an unknown failure last: what it is may yet come
+_GOES_ON = 3  # looks in a row that see further steps after a failure: peers of a dead rank take a step or two at most
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Watcher:
     sure : least probability that it is a failure at all, for it to be spoken of
     settle : seconds that a diagnosis must stay the same, for what follows the first error to come in
     hang : seconds without a line that are long
+    redact : mask secrets
     """
 
     def __init__(
@@ -63,7 +66,10 @@ class Watcher:
         settle: float = 5.0,
         hang: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        redact: bool = False,
     ) -> None:
+        self.redact = redact
         self.model, self.sure, self.settle, self.clock = model, sure, settle, clock
         self.follower, self.silence = Follower(log), Silence(hang)
         self.owners: Owners | None = None
@@ -73,6 +79,7 @@ class Watcher:
         self.answer: tuple[Folded, Diagnosis] | None = None
         self.failed = 0.0  # probability that something has failed, whatever it is
         self.since = float("-inf")
+        self.course = Course()
         self.spoken: tuple[Any, ...] | None = None
         self.hanging: tuple[int, ...] = ()
         self.was_quiet = False
@@ -107,13 +114,15 @@ class Watcher:
     def _diagnose(self, now: float) -> None:
         started = time.monotonic()
         self.marks, self.grown, self.looked = self.follower.marks, False, now
-        described = describe(fold(extract(attribute(self.follower.excerpt()))))
+        excerpt = self.follower.excerpt()
+        described = describe(fold(extract(attribute(redact(excerpt) if self.redact else excerpt))))
         answers = answer(described, self.model.parts)
         diagnosis = decide(described, answers, self.model.card)
         self.failed = 1 - answers.category.get("no_failure", 0.0)
         if self.answer is None or _key(diagnosis) != _key(self.answer[1]):
             self.since = now
         self.answer = described.folded, diagnosis
+        self.course.note(described.folded, diagnosis)
         self.took = time.monotonic() - started
 
     def _failure(self, now: float) -> list[News]:
@@ -122,7 +131,7 @@ class Watcher:
         folded, diagnosis = self.answer
         if now - self.since < self.settle * (_PATIENCE if diagnosis.category == "unknown" else 1):
             return []
-        healthy = not self._troubled()
+        healthy = not self._troubled() or self.course.further >= _GOES_ON
         key = None if healthy else _key(diagnosis)
         if key == self.spoken or not (healthy or self.failed >= self.sure):
             return []
@@ -134,7 +143,7 @@ class Watcher:
         hang = self.silence.hang(now)
         if hang and not set(hang.silent) <= set(self.hanging):
             self.hanging = hang.silent
-            last = tuple((rank, decode(self.silence.voices[rank].text)) for rank in hang.silent[:8])
+            last = tuple((rank, self._text(rank)) for rank in hang.silent[:8])
             return [News("hang", hang=hang, seconds=hang.seconds, last=last)]
         if self.hanging and all(now - self.silence.voices[rank].last < self.silence.limit for rank in self.hanging):
             self.hanging = ()
@@ -144,6 +153,38 @@ class Watcher:
             self.was_quiet = True
             return [News("quiet", seconds=quiet)]
         return []
+
+    def _text(self, rank: int) -> str:
+        text = decode(self.silence.voices[rank].text)
+        return mask(text) if self.redact else text
+
+
+class Course:
+    """Whether the training goes on after its last failure; no end mark is needed to see that.
+
+    `further` counts the looks in a row at which those who should be dead, or where they write no steps anybody, had
+    come to another step.
+    """
+
+    def __init__(self) -> None:
+        self.further = 0
+        self.failed: tuple[int, int] | None = None  # file and line of the last report of the cause
+        self.steps: dict[int | None, int] = {}
+
+    def note(self, folded: Folded, diagnosis: Diagnosis) -> None:
+        """Take in what a look at the log says."""
+        causes = {row["signature"] for row in diagnosis.failures if row["role"] == "cause"}
+        lines = [event.line for f in folded.failures if f.signature in causes for event in f.events]
+        failed = max(((line.file, line.number) for line in lines), default=None)
+        progress = folded.events.progress
+        wanted: list[int | None] = [rank for rank in diagnosis.culprit_ranks if rank in progress]
+        wanted = wanted or list(progress)
+        steps = {rank: progress[rank][0] for rank in wanted}
+        if failed != self.failed or failed is None:
+            self.further = 0
+        elif any(step != self.steps.get(rank, step) for rank, step in steps.items()):
+            self.further += 1
+        self.failed, self.steps = failed, {rank: step for rank, (step, _) in progress.items()}
 
 
 def _ends(pieces: list[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:

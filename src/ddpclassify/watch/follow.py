@@ -12,7 +12,7 @@ from glob import escape
 from pathlib import Path
 
 from ddpclassify.read.blocks import BLOCK
-from ddpclassify.read.scan import Picker, _visible, scanner
+from ddpclassify.read.scan import Picker, scanner, visible
 from ddpclassify.read.sources import list_files
 from ddpclassify.types import Excerpt, InputError, RawLine, SourceFile
 
@@ -62,10 +62,7 @@ class Followed:
 
     def _feed(self, block: bytes) -> bytes:
         self.picker.feed(bytearray(block), len(block))
-        recent = self.picker.recent
-        if len(recent) == 2 and (size := recent[0][1] + recent[1][1]) <= _RECENT:
-            joined = recent[0][0][: recent[0][1]] + recent[1][0][: recent[1][1]]
-            self.picker.recent = [(joined, size)]  # the scan keeps the end of two blocks; ours are small
+        self.picker.rejoin(_RECENT)  # the scan keeps the end of two blocks; ours are small
         return block
 
 
@@ -111,7 +108,7 @@ class Follower:
             if not file.picker.n_bytes:
                 continue
             pieces, count = file.picker.result()
-            lines += (RawLine(index, n, text) for n, piece in pieces for text in _visible(piece, self.hits))
+            lines += (RawLine(index, n, text) for n, piece in pieces for text in visible(piece, self.hits))
             n_lines += count
             n_bytes += file.picker.n_bytes
         return Excerpt(str(self.log), tuple(file.source for file in self.files), tuple(lines), n_lines, n_bytes)

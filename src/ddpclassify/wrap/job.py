@@ -8,6 +8,7 @@ import selectors
 import signal
 import subprocess
 import time
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -16,6 +17,7 @@ from ddpclassify.wrap.channels import Channel, Sink, channels
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 _STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+_LOOK = 0.1  # seconds between looks for signals
 _IDLE, _LINGER = 0.5, 5.0  # seconds to wait, once the job is gone, for output of what it left running
 
 
@@ -53,13 +55,15 @@ class Job:
     def run(self, sink: Sink) -> int:
         """Pass everything on until the job has ended, and return its exit status, 128 + n for signal n."""
         status: int | None = None
-        with _Signals(self) as wake, selectors.DefaultSelector() as selector:
+        with _Signals(self) as signals, selectors.DefaultSelector() as selector:
+            wake = signals.read_end
             selector.register(wake, selectors.EVENT_READ)
             for channel in self.channels:
                 selector.register(channel.source, selectors.EVENT_READ, channel)
             ended = quiet_since = 0.0
             while True:
-                ready = selector.select(1.0 if status is None else 0.05)
+                ready = selector.select(_LOOK if status is None else 0.05)
+                signals.take()
                 for key, _ in ready:
                     if key.data is None:
                         os.read(wake, 4096)
@@ -78,13 +82,14 @@ class Job:
         self._tidy()
         return status
 
-    def signal(self, number: int) -> None:
-        """Pass a signal on to the command."""
+    def signal(self, number: int, sender: int = 0) -> None:
+        """Pass a signal on to the command, unless its sender (a process id) has sent it there as well."""
         if self.process.returncode is None:
             if signal.Signals(number).name in _ENDING:
                 self.ended_by = number
-            with contextlib.suppress(OSError):
-                os.kill(self.process.pid, number)
+            if not _signals_all(sender):
+                with contextlib.suppress(OSError):
+                    os.kill(self.process.pid, number)
 
     def _reap(self) -> int | None:
         """Return the exit status once there is one; stop with a job that is stopped at the terminal."""
@@ -120,25 +125,48 @@ class Job:
             os.close(self.terminal)
 
 
+def _signals_all(sender: int) -> bool:
+    """Whether a process signals every process of the job: Slurm's step daemon does, but to a batch script itself."""
+    try:
+        name = Path(f"/proc/{sender}/comm").read_text().strip()
+    except OSError:
+        return False
+    return name == "slurmstepd" and not (os.getppid() == sender and "SLURM_STEP_ID" not in os.environ)
+
+
 class _Signals:
-    """While the job runs, signals go to it, and the end of it wakes the loop."""
+    """While the job runs, signals go to it, and the end of it wakes the loop.
+
+    Only a signal that is waited for tells who sent it, so where the system can wait (macOS can't) they are blocked, and
+    `take` takes them; elsewhere a handler passes them on.
+    """
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.old: dict[int, Any] = {}
+        self.mask: set[Any] | None = None
+        self.waited: set[int] = set()
 
-    def __enter__(self) -> int:
+    def __enter__(self) -> _Signals:
         self.read_end, self.write_end = os.pipe()
         for end in (self.read_end, self.write_end):
             os.set_blocking(end, False)
         self.old_wake = signal.set_wakeup_fd(self.write_end, warn_on_full_buffer=False)
-        for name in _FORWARDED:
-            number = signal.Signals[name]
-            if signal.getsignal(number) != signal.SIG_IGN:  # under nohup it stays ignored, for the job too
-                self.old[number] = signal.signal(number, self._forward)
+        numbers = [signal.Signals[name] for name in _FORWARDED]
+        numbers = [n for n in numbers if signal.getsignal(n) != signal.SIG_IGN]  # under nohup, for the job too
+        if hasattr(signal, "sigtimedwait"):
+            self.waited = set(numbers)
+            self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, self.waited)
+        else:
+            self.old = {n: signal.signal(n, self._forward) for n in numbers}
         self.old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         os.write(self.write_end, b"\0")  # the job may have ended before the handler was there
-        return self.read_end
+        return self
+
+    def take(self) -> None:
+        """Pass on the signals that have come."""
+        while self.waited and (info := signal.sigtimedwait(self.waited, 0)) is not None:
+            self.job.signal(info.si_signo, info.si_pid)
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
         self.job.signal(number)
@@ -149,6 +177,9 @@ class _Signals:
         signal.set_wakeup_fd(self.old_wake)
         for number, handler in self.old.items():
             signal.signal(number, handler)
+        if self.mask is not None:
+            self.take()  # too late for the job; they must not end us before we have said how it ended
+            signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
         os.close(self.read_end)
         os.close(self.write_end)
 

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ddpclassify.language import say
+
 _TAIL = 4 << 20  # bytes kept in memory once the file can't grow
 _LINE = 1 << 16  # an unfinished line longer than this is written as it is
 
@@ -68,7 +70,7 @@ class Record:
             try:
                 view = view[os.write(self.file, view) :]
             except OSError as error:
-                self.say(f"{self.path}: {error.strerror}; the log ends here, the job goes on")
+                self.say(f"{self.path}: " + say("{error}; the log ends here, the job goes on", error=error.strerror))
                 os.close(self.file)
                 self.file = None
         if view:

@@ -11,8 +11,9 @@ import pytest
 
 from ddpclassify import taxonomy
 from ddpclassify.generate.jobs import JobPlan, faults, make_plan, run_all
-from ddpclassify.generate.jobs.plan import WORKLOADS, _has_slot, script_of
-from ddpclassify.generate.jobs.runner import label_of
+from ddpclassify.generate.jobs.labelling import label_of
+from ddpclassify.generate.jobs.plan import script_of, suits
+from ddpclassify.generate.jobs.workloads import WORKLOADS
 
 BROKEN_ON_PURPOSE = {"run-code-syntax", "run-code-indent"}
 
@@ -32,15 +33,15 @@ def test_every_fault_has_a_known_category_and_a_place() -> None:
     for fault in faults():
         known = {reason.id for reason in taxonomy.load(fault.category).reasons}
         assert fault.reason in known, fault.id
-        assert any(_has_slot(workload, fault.slot) for workload in fault.workloads or WORKLOADS), fault.id
+        assert any(suits(fault, workload) for workload in WORKLOADS.values()), fault.id
 
 
 def test_every_fault_fits_into_its_workloads(plan: list[JobPlan]) -> None:
     for fault in faults():
-        for workload in fault.workloads or WORKLOADS:
-            if not _has_slot(workload, fault.slot) or fault.id in BROKEN_ON_PURPOSE:
+        for workload in WORKLOADS.values():
+            if not suits(fault, workload) or fault.id in BROKEN_ON_PURPOSE:
                 continue
-            text = script_of(replace(plan[0], fault=fault, workload=workload), {"PORT2": 1, "HTTP": 2})
+            text = script_of(replace(plan[0], fault=fault, workload=workload.name), {"PORT2": 1, "HTTP": 2})
             ast.parse(text)
             assert "# @" not in text
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 import fnmatch
 import importlib.util
 import random
+import re
+import shlex
 import shutil
+import subprocess
+import symtable
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from ddpclassify.generate.jobs.launchers import LAUNCHERS, Launcher
+from ddpclassify.generate.jobs.workloads import WORKLOADS, Workload
 from ddpclassify.tables import read_toml
 
 HERE = Path(__file__).parent
-WORKLOADS = tuple(sorted(p.stem for p in (HERE / "workloads").glob("*.py")))
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A row of ``faults.toml``."""
+    """A row of ``faults/<category>.toml``."""
 
     id: str
     category: str
@@ -40,6 +45,24 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Noise:
+    """A row of ``noise.toml``."""
+
+    text: str
+    slot: str
+    via: str = "say"
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A noise that a job makes: by which ranks, and at which step where it belongs to a step."""
+
+    noise: Noise
+    ranks: tuple[int, ...]
+    step: int
+
+
+@dataclass(frozen=True)
 class JobPlan:
     """One job: what runs, how, with which fault on which rank, and the names it appears under."""
 
@@ -55,6 +78,7 @@ class JobPlan:
     script: str
     log: str
     timeout: int
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def name(self) -> str:
@@ -63,9 +87,18 @@ class JobPlan:
 
 @cache
 def faults() -> tuple[Fault, ...]:
-    """Return the fault table."""
-    rows: list[dict[str, Any]] = read_toml(HERE / "faults.toml")["fault"]
-    return tuple(Fault(**_frozen(row)) for row in rows)
+    """Return the fault table: the rows of ``faults/<category>.toml``, as ``faults/README.md`` describes them."""
+    return tuple(
+        Fault(category=path.stem, **_frozen(row))
+        for path in sorted((HERE / "faults").glob("*.toml"))
+        for row in read_toml(path)["fault"]
+    )
+
+
+@cache
+def noises() -> tuple[Noise, ...]:
+    """Return the noise table."""
+    return tuple(Noise(**row) for row in read_toml(HERE / "noise.toml")["noise"])
 
 
 def _frozen(row: dict[str, Any]) -> dict[str, Any]:
@@ -73,8 +106,15 @@ def _frozen(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def available(launcher: Launcher) -> bool:
-    """Whether the launcher's program is installed."""
+    """Whether the launcher's program is installed, and ready where it has a service."""
+    if launcher.ready and subprocess.run(shlex.split(launcher.ready), capture_output=True).returncode != 0:
+        return False
     return shutil.which(launcher.program) is not None or importlib.util.find_spec(launcher.program) is not None
+
+
+def installed(workload: Workload) -> bool:
+    """Whether the packages that a workload imports are installed."""
+    return all(importlib.util.find_spec(package) is not None for package in workload.needs)
 
 
 _HOMES = (
@@ -101,7 +141,11 @@ _PROJECTS = (
 _HOSTS = ("gpu-node-{n}", "node{n}", "dgx{n:02d}", "compute-{n:03d}", "ip-10-0-3-{n}", "worker-{n}", "cn{n:04d}")
 _SCRIPTS = ("train.py", "main.py", "train_ddp.py", "run.py", "pretrain.py", "finetune.py", "launch_train.py")
 _SLOTS_WITHOUT_RANK = ("import", "args", "setup", "model", "forward", "dataset", "item", "label", "collate", "batch")
-_RANK_FROM_ENVIRONMENT = 'int(os.environ.get("RANK", 0))'
+_RANK_FROM_ENVIRONMENT = 'int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", 0)))'
+_VIA = {
+    "stderr": "import sys\nprint({text}, file=sys.stderr, flush=True)",
+    "warn": "import warnings\nwarnings.warn({text})",
+}
 # How a workload reports a step; `rank`, `step`, `loss` are in scope.
 LOGS = {
     "print": "print(f'step {step} loss {loss.item():.4f}', flush=True)",
@@ -124,14 +168,15 @@ def make_plan(
     """Draw `count` jobs, balanced over categories, then over their faults, then over launchers."""
     rng = random.Random(seed)
     chosen = [f for f in faults() if fnmatch.fnmatch(f.id, fault_glob)]
-    launchers = [x for x in LAUNCHERS.values() if available(x) and fnmatch.fnmatch(x.name, launcher_glob)]
+    launchers = [x for x in LAUNCHERS.values() if fnmatch.fnmatch(x.name, launcher_glob) and available(x)]
+    workloads = [w for w in WORKLOADS.values() if installed(w)]
     by_category: dict[str, list[Fault]] = {}
     for fault in chosen:
         by_category.setdefault(fault.category, []).append(fault)
     if not by_category or not launchers:
         raise ValueError("no fault or no installed launcher fits")
     queues = {category: rng.sample(rows, len(rows)) for category, rows in by_category.items()}
-    uses: dict[str, int] = {}
+    uses: dict[str, float] = {}
     plan: list[JobPlan] = []
     while len(plan) < count:
         for category in rng.sample(sorted(queues), len(queues)):
@@ -139,16 +184,21 @@ def make_plan(
                 break
             fault = queues[category].pop(0)
             queues[category].append(fault)
-            fitting = [x for x in launchers if not fault.launchers or x.name in fault.launchers]
-            workloads = [
-                w for w in WORKLOADS if (not fault.workloads or w in fault.workloads) and _has_slot(w, fault.slot)
-            ]
-            if not fitting or not workloads:
+            able = [w for w in workloads if suits(fault, w)]
+            ways = {
+                x.name: fitting
+                for x in launchers
+                if (not fault.launchers or x.name in fault.launchers)
+                and (fitting := [w for w in able if runs_under(w, x)])
+            }
+            if not ways:
                 continue
-            least = min(uses.get(x.name, 0) for x in fitting)
-            launcher = rng.choice([x for x in fitting if uses.get(x.name, 0) == least])
-            uses[launcher.name] = least + 1
-            plan.append(_job(rng, len(plan), fault, rng.choice(workloads), launcher, rng.choice(ranks)))
+            least = min(uses.get(name, 0.0) for name in ways)
+            launcher = LAUNCHERS[rng.choice([name for name in ways if uses.get(name, 0.0) == least])]
+            uses[launcher.name] = least + 1 / launcher.weight
+            fitting = ways[launcher.name]
+            workload = rng.choices(fitting, [w.weight for w in fitting])[0]
+            plan.append(_job(rng, len(plan), fault, workload.name, launcher, rng.choice(ranks)))
     return plan
 
 
@@ -160,7 +210,66 @@ def _job(rng: random.Random, number: int, fault: Fault, workload: str, launcher:
     return JobPlan(
         number, fault, workload, launcher, ranks, victim, rng.randrange(1 << 30), home,
         rng.choice(_HOSTS).format(n=rng.randrange(1, 99)), rng.choice(_SCRIPTS), rng.choice(sorted(LOGS)), rng.choice((6, 8, 10)),
+        _remarks(rng, fault, workload, ranks),
     )  # fmt: skip
+
+
+def _remarks(rng: random.Random, fault: Fault, workload: str, ranks: int) -> tuple[Remark, ...]:
+    """Draw no noise for half of the jobs, a few for the others; never what could pass for the fault's evidence."""
+    if rng.random() < 0.5:
+        return ()
+    fitting = [
+        noise for noise in noises()
+        if _has_slot(workload, noise.slot) and not (fault.evidence and re.search(fault.evidence, noise.text))
+    ]  # fmt: skip
+    return tuple(
+        Remark(noise, tuple(sorted(rng.sample(range(ranks), rng.randint(1, ranks)))), rng.randint(1, 6))
+        for noise in rng.sample(fitting, min(len(fitting), rng.randint(1, 4)))
+    )
+
+
+def suits(fault: Fault, workload: Workload) -> bool:
+    """Whether the fault can be put into the workload."""
+    named = not fault.workloads or not {workload.name, *workload.like}.isdisjoint(fault.workloads)
+    return named and _has_slot(workload.name, fault.slot) and not _lacks_names(fault, workload.name)
+
+
+def _lacks_names(fault: Fault, workload: str) -> bool:
+    """Whether the fault's code uses names that the workload does not have there, and so would show another fault."""
+    if not fault.code or fault.reason == "undefined_name":
+        return False
+    place = re.compile(rf"^( *)# @{fault.slot}$", re.MULTILINE)
+    text = place.sub(lambda m: _indented(_guarded(fault).replace("$V", "1"), m[0]), source(workload))
+    try:
+        return any(undefined(part) for part in files_of("", text).values())
+    except SyntaxError:  # the fault itself
+        return False
+
+
+def undefined(text: str) -> set[str]:
+    """Return the names that a module uses and nothing defines.
+
+    Examples
+    --------
+    >>> undefined("import os\\ndef f(x):\\n    return os.path, x, y")
+    {'y'}
+    """
+    tables = [symtable.symtable(text, "job", "exec")]
+    known = {s.get_name() for s in tables[0].get_symbols() if s.is_assigned() or s.is_imported()} | set(dir(builtins))
+    known |= {"__file__"}
+    used = set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        top = table.get_type() == "module"
+        used |= {s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())}
+    return used - known
+
+
+def runs_under(workload: Workload, launcher: Launcher) -> bool:
+    """Whether the launcher can start the workload."""
+    refused = any(fnmatch.fnmatch(launcher.name, pattern) for pattern in workload.not_under)
+    return workload.name in (launcher.workloads or WORKLOADS) and not refused
 
 
 @cache
@@ -174,21 +283,38 @@ def _has_slot(workload: str, slot: str) -> bool:
 
 
 def script_of(job: JobPlan, values: dict[str, Any]) -> str:
-    """Return the job's script: the workload with the fault's code in its slot, and all other slots removed."""
+    """Return the job's script: the workload with the fault's code and the noise in their slots, without other slots."""
     out = []
     for line in source(job.workload).splitlines():
-        slot = line.strip().removeprefix("# @")
         if not line.strip().startswith("# @"):
             out.append(line)
-        elif slot == "log":
+            continue
+        slot = line.strip().removeprefix("# @")
+        if slot == "log":
             out.append(_indented(LOGS[job.log], line))
-        elif slot == job.fault.slot:
+        out += [_indented(_noise_code(job, remark), line) for remark in job.remarks if remark.noise.slot == slot]
+        if slot == job.fault.slot:
             out.append(_indented(_guarded(job.fault), line))
     text = "\n".join(out) + "\n"
     text = text.replace("timedelta(seconds=8)", f"timedelta(seconds={job.timeout})")
     for key, value in {"V": job.victim, **values}.items():
         text = text.replace(f"${key}", str(value))
     return text
+
+
+def files_of(script: str, text: str) -> dict[str, str]:
+    """Return the files of a job by name: the script itself, and those that follow in its text under a mark."""
+    main, *others = re.split(r"^# --- file: (\S+) ---\n", text, flags=re.MULTILINE)
+    return {script: main, **dict(zip(others[::2], others[1::2], strict=True))}
+
+
+def _noise_code(job: JobPlan, remark: Remark) -> str:
+    noise = remark.noise
+    ranks = "rank in " + repr(set(remark.ranks))
+    when = f"{ranks} and step == {remark.step}" if noise.slot == "step" else ranks
+    say = _VIA.get(noise.via, WORKLOADS[job.workload].say)
+    text = ("f" if "{rank}" in noise.text else "") + repr(noise.text)
+    return f"if {when}:\n" + _indented(say.replace("{text}", text), "    #")
 
 
 def _guarded(fault: Fault) -> str:

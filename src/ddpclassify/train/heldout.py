@@ -1,0 +1,36 @@
+"""Diagnoses of a corpus by models that never saw the group of the log: its template, launcher or workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from sklearn.model_selection import GroupKFold
+
+from ddpclassify.diagnosis import decide
+from ddpclassify.model.answers import answer
+from ddpclassify.train.fit import FOLDS, fit
+from ddpclassify.train.samples import Sample
+from ddpclassify.types import Diagnosis
+
+
+def held_out(
+    samples: Sequence[Sample], keys: Sequence[str], progress: Callable[[str], None] = lambda text: None
+) -> list[Diagnosis]:
+    """Diagnose each log by models fitted on the logs of other groups, all five of them.
+
+    Parameters
+    ----------
+    samples : labelled logs, shape (n,)
+    keys : the group of each, shape (n,); at most `FOLDS` fits: small groups share one
+    """
+    out: dict[int, Diagnosis] = {}
+    folds = GroupKFold(n_splits=min(FOLDS, len(set(keys))))
+    for number, (train, test) in enumerate(folds.split(np.zeros(len(samples)), groups=list(keys)), 1):
+        training = fit([samples[i] for i in train])
+        card = {"threshold": training.threshold}
+        for i in test:
+            described = samples[i].described
+            out[int(i)] = decide(described, answer(described, training.parts), card)
+        progress(f"fold {number} of {folds.n_splits}")
+    return [out[i] for i in range(len(samples))]

@@ -1,0 +1,119 @@
+"""Processes that die: nothing is lost, nothing comes twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from fleet_rows import fleet, logs, results
+
+from ddpclassify.fleet.engine import Engine
+from ddpclassify.fleet.listing import Item
+
+
+def deadly(items: list[Item]) -> list[str]:
+    """Stands for a diagnosis; one log kills whoever reads it."""
+    if any(item.name == "poison" for item in items):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [f"read {item.name}" for item in items]
+
+
+def test_a_log_that_kills_its_reader_is_found_and_the_others_are_read() -> None:
+    names = [f"log{n}" for n in range(60)]
+    names[37] = "poison"
+    with Engine(jobs=2) as engine:
+        found = dict(engine.map(deadly, [Item(n, None, None) for n in names], lambda item: f"died {item.name}"))
+    answers = [answer for start in sorted(found) for answer in found[start]]
+    assert answers == [("died " if name == "poison" else "read ") + name for name in names]
+
+
+def wait_for(what: Callable[[], object], seconds: float = 90) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.05)
+
+
+def start(folder: Path, out: Path, *args: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "ddpclassify", "fleet", folder, "-o", out, "--part", 20, *args]
+    return subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE)
+
+
+def texts(out: Path) -> list[str]:
+    return [json.dumps(row) for row in results(out)]
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the worker through /proc")
+def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
+    folder, out = logs(tmp_path / "logs", 60), tmp_path / "out"
+    process = start(folder, out, "-j", 2)
+    wait_for(lambda: list(out.glob("part-*.jsonl")))
+    stat = {int(p.name): (p / "cmdline").read_bytes() for p in Path("/proc").glob("[0-9]*") if _child(p, process.pid)}
+    victim = next((pid for pid, line in stat.items() if b"LokyProcess" in line), None)
+    if victim is not None:
+        os.kill(victim, signal.SIGKILL)
+    assert process.wait(90) == 0
+    fleet(folder, "-o", tmp_path / "quiet", "-j", 1)
+    assert texts(out) == texts(tmp_path / "quiet")
+
+
+def _child(proc: Path, parent: int) -> bool:
+    try:
+        return int((proc / "stat").read_text().rpartition(")")[2].split()[1]) == parent
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A real Dask scheduler and three worker processes; gives its address and the workers."""
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    file = tmp_path / "scheduler.json"
+    commands = [["scheduler", "--port", "0"], *[["worker", "--nthreads", "1", "--no-nanny"]] * 3]
+    with ExitStack() as stack:
+        started = []
+        for name, *args in commands:
+            command = [sys.executable, "-m", f"distributed.cli.dask_{name}", *args, "--no-dashboard"]
+            process = subprocess.Popen(
+                [*command, "--scheduler-file", str(file)],
+                cwd=tmp_path,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            started.append(process)
+        wait_for(file.exists)
+        yield json.loads(file.read_text())["address"], started[1:]
+
+
+def test_a_dask_worker_killed_in_the_middle(
+    tmp_path: Path, scheduler: tuple[str, list[subprocess.Popen[bytes]]]
+) -> None:
+    address, workers = scheduler
+    folder, out = logs(tmp_path / "logs", 120), tmp_path / "out"
+    process = start(folder, out, "--backend", "dask", "--scheduler", address)
+    wait_for(lambda: list(out.glob("part-*.jsonl")))
+    workers[0].kill()
+    assert process.wait(120) == 0, process.stderr and process.stderr.read()
+    fleet(folder, "-o", tmp_path / "quiet", "-j", 2)
+    assert texts(out) == texts(tmp_path / "quiet")
+
+
+def test_stopped_and_started_again(tmp_path: Path) -> None:
+    folder, out = logs(tmp_path / "logs", 60), tmp_path / "out"
+    process = start(folder, out, "-j", 1)
+    wait_for(lambda: list(out.glob("part-*.jsonl")))
+    process.terminate()
+    assert process.wait(90) in (0, 130)
+    assert fleet(folder, "-o", out, "-j", 1).returncode == 0
+    names = [row["source"] for row in results(out)]
+    assert sorted(names) == sorted(str(path) for path in folder.iterdir())
