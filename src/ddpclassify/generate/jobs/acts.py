@@ -90,7 +90,10 @@ def _wait_for_step(output: Path, limit: float, ranks: int) -> None:
 def _kill_node(job: int, number: str) -> list[int]:
     """Kill an agent of the job with its workers; returns their ranks."""
     victims, ranks = set[int](), list[int]()
-    folder = Path(f"/proc/{job}/cwd").readlink()
+    try:
+        folder = Path(f"/proc/{job}/cwd").readlink()
+    except OSError:  # the job has just ended by itself
+        return []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # gone, or another user's
             entries = (process / "environ").read_bytes().split(b"\0")
