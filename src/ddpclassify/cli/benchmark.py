@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ddpclassify.cli.progress import counter
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ddpclassify.corpus import Labelled
-    from ddpclassify.evaluation.runners import Run, Tick
+    from ddpclassify.evaluation.runners import Run
 
 OURS = ("model", "rules", "guide")
 
@@ -94,7 +95,7 @@ def _run_ours(labelled: Sequence[Labelled], model_path: Path | None, no_model: b
     from ddpclassify.baselines import BASELINES
     from ddpclassify.evaluation.runners import run_baseline, run_model
 
-    tick = _progress(len(labelled))
+    tick = counter()
     runs: dict[str, Run] = {}
     if not no_model:
         runs["model"] = run_model(_load(model_path), labelled, tick)
@@ -111,20 +112,6 @@ def _load(path: Path | None) -> Any:
             f"no model can be loaded ({error}); --no-model measures the baselines only"
         ) from None
     return load_model(path)
-
-
-def _progress(total: int) -> Tick:
-    """Return what shows progress on standard error, or nothing where that is no terminal."""
-    if not sys.stderr.isatty():
-        return lambda name, done: None
-
-    def show(name: str, done: int) -> None:
-        if done == total:
-            click.echo("\r\x1b[K", nl=False, err=True)
-        elif done % max(1, total // 200) == 0:
-            click.echo(f"\r{name} {done}/{total}", nl=False, err=True)
-
-    return show
 
 
 def _error_line(error: dict[str, Any]) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ddpclassify.cli.progress import counter, say
+
 if TYPE_CHECKING:
     from ddpclassify.api import Model
-    from ddpclassify.train.cache import Progress
     from ddpclassify.train.compare import Figures
 
 CATEGORIES = "categories.toml"
@@ -82,7 +82,7 @@ def train(
     Prints how the old model (the one in the output folder, else the built-in one) and the new one do on the logs of
     CORPUS, neither having seen the logs that it is measured on.
     """
-    from ddpclassify.api import default_folder, load_model
+    from ddpclassify.api import default_folder
     from ddpclassify.train import compare, fit, load_samples, weights_of, write_model
     from ddpclassify.train.builtin import resolve
     from ddpclassify.train.cache import default_cache
@@ -92,22 +92,24 @@ def train(
         raise click.UsageError("--cache and --no-cache exclude each other")
     advice = _advice(corpora, own)
     kept = None if no_cache else cache or default_cache()
-    old, known = _old(output)
-    builtin = default_folder()
-    progress = _progress()
+    replaces = (output / "card.json").exists()
+    builtin = _load(default_folder())
+    known = compare.read_marks(output if replaces else default_folder())
+    old = builtin
+    if replaces:  # without its held-out answers a model would be asked about logs that it was trained on
+        old = _load(output) if known else None
+    progress = counter()
     samples = load_samples(corpora, jobs, kept, progress)
     mine = range(len(samples))
     samples += load_samples(resolve(others), jobs, kept, progress) if others else []
     each = weights_of(samples, weights)
-    _say(f"fitting on {len(samples)} logs")
-    base = load_model(builtin).parts if builtin else None
-    training = fit(samples, weights=each, base=base, asked=mine)
+    say(f"fitting on {len(samples)} logs")
+    training = fit(samples, weights=each, base=builtin.parts if builtin else None, asked=mine)
     given = samples[: len(mine)]
     marks = compare.marks_of_answers(given, [training.answers[i] for i in mine], {"threshold": training.threshold})
     new_figures = compare.figures(marks)
     old_figures = compare.figures(compare.marks_of_model(given, old.parts, old.card, known)) if old else None
     worse = old_figures is not None and old_figures.order > new_figures.order
-    replaces = (output / "card.json").exists()
     if as_json:
         report: dict[str, Any] = {"logs": len(given), "new": new_figures.to_dict()}
         report["old"] = old_figures.to_dict() if old_figures else None
@@ -139,20 +141,16 @@ def _advice(corpora: tuple[Path, ...], own: Path | None) -> dict[str, Any]:
     return tables
 
 
-def _old(output: Path) -> tuple[Model | None, dict[str, str]]:
-    """Return the model in the output folder, else the built-in one; and how its held-out answers were."""
-    from ddpclassify.api import default_folder, load_model
-    from ddpclassify.train.compare import read_marks
+def _load(folder: Path | None) -> Model | None:
+    """Return the model of a folder; None, and a word about it, where it can't be read."""
+    from ddpclassify.api import load_model
     from ddpclassify.types import InputError
 
-    folder = output if (output / "card.json").exists() else default_folder()
-    if folder is None:
-        return None, {}
     try:
-        return load_model(folder), read_marks(folder)
-    except InputError as error:  # of another format, perhaps: it can't be compared with
-        click.echo(f"ddpclassify: not compared with the old model: {error}", err=True)
-        return None, {}
+        return None if folder is None else load_model(folder)
+    except InputError as error:  # of another format, perhaps: training anew is the way out
+        click.echo(f"ddpclassify: not compared with: {error}", err=True)
+        return None
 
 
 def _table(logs: int, old: Figures | None, new: Figures, model: Model | None) -> str:
@@ -164,24 +162,8 @@ def _table(logs: int, old: Figures | None, new: Figures, model: Model | None) ->
 
     name = f"{model.card.get('name', '')} {model.card.get('version', '')}" if model else "none"
     lines = [
-        f"right on {logs} logs that the model had not seen; old: {''.join(c for c in name if c.isprintable())}",
+        f"right on {logs} logs that the models had not seen; old: {''.join(c for c in name if c.isprintable())}",
         f"{'':10}{'logs':>6}{'old':>8}{'new':>8}",
     ]
     lines += [f"{figure:10}{new.asked[i]:6}{cell(old, i):>8}{cell(new, i):>8}" for i, figure in enumerate(FIGURES)]
     return "\n".join(lines)
-
-
-def _say(text: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(text, err=True)
-
-
-def _progress() -> Progress | None:
-    """Return what counts logs on standard error; nothing where that is no terminal."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(what: str, done: int, total: int) -> None:
-        click.echo("\r\x1b[K" if done == total else f"\r{what} {done}/{total}", nl=False, err=True)
-
-    return show

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ddpclassify.corpus import Labelled
 from ddpclassify.diagnosis import decide
 from ddpclassify.evaluation.metrics import mark
 from ddpclassify.evaluation.prediction import from_dict
@@ -38,16 +37,7 @@ def sample_key(sample: Sample) -> str:
 def _marked(sample: Sample, answers: Answers, card: Mapping[str, Any]) -> str:
     """Mark one answer: a character each of `FIGURES`, ``1`` right, ``0`` wrong, ``-`` not labelled."""
     got = from_dict(decide(sample.described, answers, dict(card)).to_dict())
-    row, ranks = sample.label, sample.label.get("culprit_ranks")
-    label = Labelled(
-        path=Path(row["log"]),
-        log=row["log"],
-        category=row["category"],
-        scope=row.get("scope"),
-        culprit_ranks=None if ranks is None else tuple(sorted(ranks)),
-        evidence_lines=tuple(map(str, row.get("evidence_lines") or ())),
-    )
-    m = mark([label], [got])
+    m = mark([sample.labelled], [got])
     pairs = ((m["right"], [1]), (m["culprit"], m["culprit_asked"]), (m["evidence"], m["evidence_asked"]))
     return "".join(str(int(right[0])) if asked[0] else _UNASKED for right, asked in pairs)
 
@@ -68,8 +58,10 @@ def marks_of_model(
     return found
 
 
-def read_marks(folder: Path) -> dict[str, str]:
+def read_marks(folder: Path | None) -> dict[str, str]:
     """Return the held-out marks that a model folder keeps; none when it keeps none that can be read."""
+    if folder is None:
+        return {}
     try:
         rows = (line.split(" ") for line in (folder / MARKS).read_text("ascii").splitlines())
         return {row[0]: row[1] for row in rows if len(row) == 2 and len(row[1]) == len(FIGURES)}

@@ -21,22 +21,27 @@ class Sample:
 
     Attributes
     ----------
-    label : its row of ``labels.jsonl``
+    labelled : the log's label
     group : keeps logs of one template, or of one incident, on one side of a split
     corpus : the name of its corpus
     key : digest of its content
     """
 
     described: Described
-    label: dict[str, Any]
+    labelled: Labelled
     group: str
     corpus: str = ""
     key: str = ""
 
     @property
+    def label(self) -> dict[str, Any]:
+        """Its row of ``labels.jsonl``; of a log in a folder of its category, what such a row would hold."""
+        return {**self.labelled.row, "log": self.labelled.log, "category": self.labelled.category}
+
+    @property
     def is_cause(self) -> list[bool]:
         """For each failure, whether one of its lines is a labelled evidence line."""
-        wanted = {str(x) for x in self.label.get("evidence_lines") or ()}
+        wanted = set(self.labelled.evidence_lines)
         files = self.described.folded.events.log.files
         many = len(files) > 1
         out = []
@@ -78,7 +83,7 @@ def load_samples(
             raise InputError(f"{each.path}: 'unknown' is an answer, not a category to learn")
     described = describe_logs([each.path for _, each in labelled], jobs, cache, progress)
     return [
-        Sample(found, {**each.row, "log": each.log, "category": each.category}, _group(corpus, each), corpus, key)
+        Sample(found, each, _group(corpus, each), corpus, key)
         for (key, found), (corpus, each) in zip(described, labelled, strict=True)
     ]
 
