@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ddpclassify.cli import options
 from ddpclassify.cli.progress import counter, say
 
 if TYPE_CHECKING:
@@ -60,9 +61,7 @@ def _weights(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
 )
 @click.option("--name", default="default", show_default=True, help="The model's name.")
 @click.option("--force", is_flag=True, help="Overwrite a model that is better on these logs.")
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Folder that keeps what was read.")
-@click.option("--no-cache", is_flag=True, help="Read every log anew.")
-@click.option("-j", "--jobs", default=-1, show_default="all cores", help="Processes that read logs.")
+@options.reading
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def train(
     corpora: tuple[Path, ...],
@@ -72,9 +71,7 @@ def train(
     own: Path | None,
     name: str,
     force: bool,
-    cache: Path | None,
-    no_cache: bool,
-    jobs: int,
+    reading: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Train a model on labelled corpora and write it with its card.
@@ -85,13 +82,9 @@ def train(
     from ddpclassify.api import default_folder
     from ddpclassify.train import compare, fit, load_samples, weights_of, write_model
     from ddpclassify.train.builtin import resolve
-    from ddpclassify.train.cache import default_cache
     from ddpclassify.types import InputError
 
-    if cache and no_cache:
-        raise click.UsageError("--cache and --no-cache exclude each other")
     advice = _advice(corpora, own)
-    kept = None if no_cache else cache or default_cache()
     replaces = (output / "card.json").exists()
     builtin = _load(default_folder())
     known = compare.read_marks(output if replaces else default_folder())
@@ -99,9 +92,9 @@ def train(
     if replaces:  # without its held-out answers a model would be asked about logs that it was trained on
         old = _load(output) if known else None
     progress = counter()
-    samples = load_samples(corpora, jobs, kept, progress)
+    samples = load_samples(corpora, progress=progress, **reading)
     mine = range(len(samples))
-    samples += load_samples(resolve(others), jobs, kept, progress) if others else []
+    samples += load_samples(resolve(others), progress=progress, **reading) if others else []
     each = weights_of(samples, weights)
     say(f"fitting on {len(samples)} logs")
     training = fit(samples, weights=each, base=builtin.parts if builtin else None, asked=mine)

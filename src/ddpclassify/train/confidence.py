@@ -1,15 +1,14 @@
-"""What held-out answers say of the confidence: how to scale it, from where to trust it, how right it is."""
+"""What held-out answers say of the confidence: how to scale it, and from where to trust it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ddpclassify.model.linear import Array
 
-__all__ = ["LEAST_RIGHT", "chow_threshold", "reliability", "temperature"]
+__all__ = ["LEAST_RIGHT", "chow_threshold", "temperature"]
 
 LEAST_RIGHT = 0.45
 """Answers that are right less often are not given: two guesses in the report then say more than one name."""
@@ -39,27 +38,7 @@ def chow_threshold(confidence: Array, right: Array) -> float:
     confidence, right : held-out answers, and whether each is right; shape (n,)
     """
     order = np.argsort(-confidence, kind="stable")
-    gain = np.cumsum(right[order] - LEAST_RIGHT)
-    return float(round(confidence[order][int(gain.argmax())], 2))
-
-
-def reliability(confidence: Array, right: Array, bins: int = 10) -> dict[str, Any]:
-    """Return the reliability table of held-out answers and their expected calibration error (Naeini et al., 2015)."""
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    rows = [
-        {
-            "from": b / bins,
-            "logs": int(here.sum()),
-            "confidence": float(confidence[here].mean()),
-            "right": float(right[here].mean()),
-        }
-        for b in range(bins)
-        if (here := place == b).any()
-    ]
-    error = sum(row["logs"] * abs(row["confidence"] - row["right"]) for row in rows) / len(confidence)
-    confident = [
-        {"from": c, "share": float(here.mean()), "wrong": float(1 - right[here].mean())}
-        for c in (0.5, 0.8, 0.9, 0.95)
-        if (here := confidence >= c).any()
-    ]
-    return {"expected_calibration_error": float(error), "bins": rows, "confident": confident}
+    kept = int(np.cumsum(right[order] - LEAST_RIGHT).argmax()) + 1
+    if kept == len(order):  # no answer was too weak: held to what calibrated ones would be
+        return min(LEAST_RIGHT, float(confidence[order][-1]))
+    return float(round(confidence[order][kept - 1 : kept + 1].mean(), 4))

@@ -23,11 +23,12 @@ from sklearn.model_selection import GroupKFold
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
+from ddpclassify.evaluation.calibration import reliability
 from ddpclassify.features import Features
 from ddpclassify.features.culprits import rank_features, scope_features
 from ddpclassify.model.answers import Answers, Parts, category_features, category_words, culprits, ranked_causes
 from ddpclassify.model.linear import Array, Columns, Part
-from ddpclassify.train.confidence import chow_threshold, reliability, temperature
+from ddpclassify.train.confidence import chow_threshold, temperature
 from ddpclassify.train.samples import Sample
 from ddpclassify.types import InputError
 
