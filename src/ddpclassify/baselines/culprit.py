@@ -28,13 +28,14 @@ def launcher_table(lines: list[str]) -> Answer:
     """Blame the rank that the launcher's report calls the root cause, or names first.
 
     >>> launcher_table(["mpirun noticed that process rank 3 with PID 7 on node n1 exited on signal 9 (Killed)."])
-    Answer(category='', scope='ranks', culprit_ranks=(3,), evidence_lines=(), confidence=0.0)
+    Answer(category='', scope='ranks', culprit_ranks=(3,), evidence_lines=(1,), confidence=0.0)
     """
     facts = Facts()
     for _ in _read(lines, facts):
         pass
     if named := reported(facts)[:1]:
-        return Answer("", "ranks", tuple(named))
+        lines_of = [each.line for each in facts.exits if named[0] in each.ranks]
+        return Answer("", "ranks", tuple(named), tuple(lines_of[:1]))
     return Answer("", "unknown" if facts.failed else "none")
 
 
