@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from ddpclassify import load_model
 from ddpclassify.cli.train import train
+from ddpclassify.features import Described
 from ddpclassify.model import load
 from ddpclassify.train import builtin, cache, load_samples, weights_of
 from ddpclassify.train.compare import MARKS, marks_of_model, read_marks, sample_key
@@ -126,7 +127,12 @@ def test_a_log_is_read_once(house: Build, tmp_path: Path, monkeypatch: pytest.Mo
     first = load_samples([corpus], jobs=1, cache=kept)
     read: list[Path] = []
     pipeline = cache.pipeline
-    monkeypatch.setattr(cache, "pipeline", lambda path: read.append(path) or pipeline(path))
+
+    def noted(path: Path) -> Described:
+        read.append(path)
+        return pipeline(path)
+
+    monkeypatch.setattr(cache, "pipeline", noted)
     again = load_samples([corpus], jobs=1, cache=kept)
     assert not read
     assert [s.described.tokens for s in again] == [s.described.tokens for s in first]

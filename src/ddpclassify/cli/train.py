@@ -21,7 +21,7 @@ CATEGORIES = "categories.toml"
 def _weights(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
     found: dict[str, float] = {}
     for value in values:
-        name, _, number = value.rpartition("=")
+        name, number = value.rpartition("=")[::2]
         try:
             found[name] = float(number)
         except ValueError:
