@@ -96,9 +96,9 @@ def _ask(diagnosis: Diagnosis) -> dict[str, Any] | None:
         if answer == "a" and diagnosis.category == "unknown":
             click.echo("'unknown' is an answer, not a label: correct it, or skip")
             continue
-        if answer == "s":
-            return None
-        return {"a": _proposed, "c": _corrected, "q": lambda _: {}}[answer](diagnosis)
+        if answer in ("a", "c"):
+            return _proposed(diagnosis) if answer == "a" else _corrected(diagnosis)
+        return None if answer == "s" else {}
 
 
 def _proposed(diagnosis: Diagnosis) -> dict[str, Any]:
