@@ -91,7 +91,7 @@ def dask(workers: int) -> Iterator[tuple[list[str], list[int]]]:
             for args in start
         ]
         try:
-            while not file.exists():
+            while not (file.exists() and file.stat().st_size):
                 time.sleep(0.2)
             address = __import__("json").loads(file.read_text())["address"]
             yield ["--backend", "dask", "--scheduler", address], [p.pid for p in started]

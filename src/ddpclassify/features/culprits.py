@@ -68,6 +68,7 @@ def scope_features(folded: Folded, seen: View, cause: Failure | None, category: 
     x["waiters"] = float(bool(seen.waiting))
     x["odd"] = float(bool(seen.odd))
     x["behind"] = float(bool(seen.behind))
+    x["absent"] = float(bool(seen.absent))
     x["named"] = float(bool(seen.named))
     if cause is not None:
         event = cause.first
@@ -152,7 +153,7 @@ def rank_features(folded: Folded, seen: View, causes: list[Failure], category: s
         and cause.count == 1
         and any(_RANK_ZERO.search(f.function) or _RANK_ZERO.search(f.path) for f in cause.first.frames)
     )
-    silent, odd, behind = seen.silent, seen.odd, seen.behind
+    silent, odd, behind, absent = seen.silent, seen.odd, seen.behind, seen.absent
     own_exits = {r: e for r, e in seen.exits.items() if e.code != -15}
     signalled = {r for r, e in own_exits.items() if e.code < 0 and e.code != -6}
     timed: dict[int, float] = {}
@@ -211,6 +212,8 @@ def rank_features(folded: Folded, seen: View, causes: list[Failure], category: s
         x["waiting"] = float(rank in seen.waiting)
         x["odd"] = float(rank in odd)
         x["others odd"] = float(bool(odd) and rank not in odd)
+        x["absent"] = float(rank in absent)
+        x["others absent"] = float(bool(absent) and rank not in absent)
         x["others behind"] = float(bool(behind) and rank not in behind)
         x["others silent"] = float(bool(silent) and rank not in silent)
         x["others on its host"] = float(bool(hosts) and rank not in hosts)

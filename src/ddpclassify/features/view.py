@@ -51,6 +51,7 @@ class View:
     exits : rank → how it ended, as tables and launchers say
     waiting : rank → (process group, sequence number, operation, size) of the collective that it timed out in
     behind : ranks whose last enqueued collective is the last completed one, or lower than the others'
+    inside : rank → (process group, rank inside it), for groups other than the default one
     running : rank → the collective that a fingerprint check says it runs
     named : rank → how often statements about missing ranks name it ("failed to pass monitoredBarrier", desync reports)
     world : world size, estimated from the launcher's lines where none is stated; 0 when unknown
@@ -60,6 +61,7 @@ class View:
     anonymous_exits: list[int] = field(default_factory=list)
     waiting: dict[int, tuple[str, str, str, str]] = field(default_factory=dict)
     enqueued: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    inside: dict[int, tuple[str, int]] = field(default_factory=dict)
     running: dict[int, str] = field(default_factory=dict)
     named: Counter[int] = field(default_factory=Counter)
     spoke_last: dict[int, int] = field(default_factory=dict)
@@ -83,6 +85,31 @@ class View:
         if not self.waiting or not self.world or self.world > MAX_RANKS or len(self.waiting) >= self.world:
             return set()
         return set(range(self.world)) - set(self.waiting)
+
+    @property
+    def absent(self) -> set[int]:
+        """Ranks that do not wait while most others of their process group do.
+
+        A group's ranks are evenly spaced (tensor and sequence parallel: next to each other; data parallel: strided), so
+        two members that state their rank inside the group give all others.
+        """
+        groups: dict[str, dict[int, int]] = defaultdict(dict)
+        for rank, (group, inside) in self.inside.items():
+            groups[group][inside] = rank
+        out: set[int] = set()
+        for members in groups.values():
+            if len(members) < 2:
+                continue
+            (i, first), (j, second), *_ = sorted(members.items())
+            step = (second - first) // (j - i)
+            start = first - step * i
+            size = 1 << max(members).bit_length()
+            if step < 1 or start < 0 or any(rank != start + step * k for k, rank in members.items()):
+                continue  # several groups of the same name
+            gone = {start + step * k for k in range(min(size, MAX_RANKS))} - set(self.waiting)
+            if len(gone) <= len(members) and (not self.world or max(gone, default=0) < self.world):
+                out |= gone
+        return out
 
     @property
     def odd(self) -> set[int]:
@@ -141,6 +168,8 @@ def view(folded: Folded) -> View:
             continue
         if event.role == "teardown":
             out.teardown_line = min(out.teardown_line, line.number)
+        if rank is not None and f.get("pg", "0") not in ("", "0") and (inside := _int(f.get("grank"))) is not None:
+            out.inside[rank] = (f["pg"], inside)
         if kind == "table_root":
             root = in_table = True
         elif kind in ("child_failed", "table_head"):

@@ -65,21 +65,24 @@ def run(
         return json.dumps(failed(log, why, by, again=True))
 
     pending = _changed(names, store, by, content, counts)
-    with _stoppable():
-        while items := list({each.name: each for each in islice(pending, part)}.values()):
+    with _Stop() as stop:
+        while not counts.stopped:
+            items: list[Item] = []
             answers: dict[int, list[str]] = {}
             try:
-                for start, lines in engine.map(work, items, dead):
-                    answers[start] = lines
+                with stop.at_once():
+                    items = list({each.name: each for each in islice(pending, part)}.values())
+                    for start, lines in engine.map(work, items, dead):
+                        answers[start] = lines
             except KeyboardInterrupt:  # keep what is there; the next run does the rest
                 counts.stopped = True
+            if not items:
+                break
             lines = [line for start in sorted(answers) for line in answers[start]]
             fresh = list(_fresh(lines, store, counts))
             if fresh:
                 written(store.add(fresh))
             told(counts)
-            if counts.stopped:
-                break
     return counts
 
 
@@ -112,15 +115,32 @@ def _fresh(lines: Iterable[str], store: Store, counts: Counts) -> Iterator[str]:
             yield line
 
 
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does, with what is done kept."""
+class _Stop:
+    """Ctrl-C and SIGTERM end a run with what is done kept: at once while logs are read, never inside a write."""
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    def __init__(self) -> None:
+        self._asked = self._reading = False
 
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    def __enter__(self) -> _Stop:
+        self._before = {each: signal.signal(each, self._note) for each in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._asked = True
+        if self._reading:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Raise KeyboardInterrupt in here when a signal comes, or has come."""
+        try:
+            self._reading = True
+            if self._asked:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._reading = False

@@ -126,7 +126,8 @@ class Store:
         names = ", ".join(log)
         marks = ", ".join("?" * len(log))
         number = self.db.execute(f"INSERT INTO logs ({names}) VALUES ({marks})", tuple(log.values())).lastrowid
-        self.db.executemany("INSERT INTO places VALUES (?, ?)", [(number, host) for host in fleet.get("hosts", ())])
+        hosts = {*fleet.get("hosts", ()), row.get("culprit_host")} - {None}
+        self.db.executemany("INSERT INTO places VALUES (?, ?)", [(number, host) for host in sorted(hosts)])
         if fleet.get("issue"):
             self.db.execute(
                 "INSERT OR IGNORE INTO issues VALUES (?, ?, ?)",
