@@ -56,14 +56,18 @@ def load_model(path: str | Path | None = None) -> Model:
     ------
     InputError : missing or damaged, or of a newer format
     """
-    if path is not None:
-        return Model(*load(Path(path)))
-    for place in _PLACES:
-        if (place / "default" / "card.json").is_file():
-            return Model(*load(place / "default"))
-    raise InputError(
-        "no model comes with this installation; train one with `ddpclassify train` and name it with --model"
-    )
+    folder = default_folder() if path is None else Path(path)
+    if folder is None:
+        raise InputError(
+            "no model comes with this installation; train one with `ddpclassify train` and name it with --model"
+        )
+    return Model(*load(folder))
+
+
+def default_folder() -> Path | None:
+    """Return the folder of the model that comes with the package; None if this installation has none."""
+    found = (place / "default" for place in _PLACES)
+    return next((folder for folder in found if (folder / "card.json").is_file()), None)
 
 
 def diagnose(log: str | Path | Iterable[str | bytes]) -> Diagnosis:

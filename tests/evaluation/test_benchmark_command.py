@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -59,7 +60,7 @@ def test_tables(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0].endswith("corpus: 3 logs, 3 categories; 95 % intervals")
-    assert lines[2].split() == ["model", "rules", "guide"]
+    assert lines[2].split() == ["model", "rules", "guide", "launcher"]
     assert lines[3].split()[:3] == ["category", "right", "0.667"]
     assert max(map(len, lines)) < 100
     assert not any(line != line.rstrip() for line in lines)
@@ -74,11 +75,17 @@ def test_json_without_a_model(corpus: Path) -> None:
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report["schema"] == "ddpclassify.benchmark/1"
-    assert list(report["tools"]) == ["rules", "guide"]
+    assert list(report["tools"]) == ["rules", "guide", "launcher", "first"]
     assert report["tools"]["rules"]["metrics"]["category_acc"]["value"] == 1
     assert report["tools"]["rules"]["metrics"]["top2_acc"] == {"value": None, "low": None, "high": None, "n": 0}
     assert report["groups"]["launcher"]["oo"]["rules"]["culprit_exact"] == 1
-    assert {error["tool"] for error in report["errors"]} <= {"rules", "guide"}
+    assert {error["tool"] for error in report["errors"]} <= set(report["tools"])
+    first = report["tools"]["first"]["metrics"]
+    assert first["category_acc"]["value"] is first["macro_f1"]["value"] is None, "it names none"
+    assert first["culprit_exact"]["value"] == pytest.approx(2 / 3, abs=1e-4)
+    (guide, launcher, _) = report["comparisons"]
+    assert set(guide["tests"]) == {"category_acc", "culprit_exact", "evidence_hit"}
+    assert set(launcher["tests"]) == {"culprit_exact", "evidence_hit"}
 
 
 def test_other_tools_answers(corpus: Path, tmp_path: Path) -> None:
@@ -115,8 +122,54 @@ def test_unfit_answers(corpus: Path, tmp_path: Path, text: str, problem: str) ->
     assert "Traceback" not in result.stderr
 
 
+def test_pictures_and_report_are_kept(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ddpclassify, "load_model", lambda path: FakeModel(), raising=False)
+    out = tmp_path / "out"
+    assert run(corpus, "-o", out).exit_code == 0
+    assert sorted(p.name for p in out.iterdir()) == ["guide.svg", "model.svg", "report.json", "rules.svg"]
+    report = json.loads((out / "report.json").read_text())
+    assert report["tools"]["model"]["reliability"]["expected_calibration_error"] == pytest.approx(0.1)
+    svg = ElementTree.parse(out / "model.svg").getroot()
+    said = [each.text for each in svg.iter() if each.tag.endswith("title")]
+    assert {
+        "cuda_oom → cuda_oom: 1 of 1",
+        "code_error → code_error: 1 of 1",
+        "no_failure → (no answer): 1 of 1",
+        "from 0.9: 1.00 of 2 logs right",
+    } == set(said)
+
+
+def test_held_out_answers_never_saw_the_group(tmp_path: Path) -> None:
+    """Under one launcher the words mean the opposite: who never saw it has all of its logs wrong."""
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    rows = []
+    for launcher in ("red", "blue", "green", "grey"):
+        for n in range(4):
+            for category in ("cuda_oom", "code_error"):
+                word = "quux" if (category == "cuda_oom") == (launcher == "red") else "frob"
+                lines = [f"[rank{r}]: step {n}" for r in (0, 1)]
+                lines += [f"[rank1]: RuntimeError: {word}", "[rank0]: RuntimeError: Connection closed by peer"]
+                log = f"{launcher}-{category}-{n}.log"
+                (corpus / log).write_text("\n".join(lines))
+                row = {"log": log, "category": category, "launcher": launcher, "evidence_lines": [3]}
+                everyone = n == 0
+                row |= {"scope": "all" if everyone else "ranks", "culprit_ranks": [] if everyone else [1]}
+                rows.append(json.dumps(row))
+    (corpus / "labels.jsonl").write_text("\n".join(rows))
+    result = run(corpus, "--held-out", "launcher", "--no-cache", "-j", "1", "--json", "--errors")
+    assert result.exit_code == 0, result.output + str(result.exception)
+    report = json.loads(result.stdout)
+    assert report["corpus"].endswith("by models that saw no such launcher")
+    wrong = {e["log"] for e in report["errors"] if e["tool"] == "model" and "category" in e["wrong"]}
+    assert wrong == {f"red-{category}-{n}.log" for category in ("cuda_oom", "code_error") for n in range(4)}
+    assert report["tools"]["model"]["seconds_per_log"] is None
+
+
 def test_wrong_usage(corpus: Path, tmp_path: Path) -> None:
     assert run(corpus, "--no-model", "--model", tmp_path).exit_code == 2
+    assert run(corpus, "--no-model", "--held-out", "launcher").exit_code == 2
+    assert run(corpus, "--held-out", "colour").exit_code == 2
     assert run(corpus, "--no-model", "--predictions", "rules=x.jsonl").exit_code == 2
     (corpus / "labels.jsonl").write_text("{}")
     result = run(corpus, "--no-model")

@@ -128,7 +128,7 @@ def _without_prefixes(category: str, same: Sequence[Line], facts: Facts, size: i
     pids = {int(found[1] or found[2]) for line in same if (found := _OWNER.search(line.raw))}
     if owners := {facts.pids[pid] for pid in pids if pid in facts.pids}:
         return _all_or_some(owners, size)
-    table = _reported(facts)
+    table = reported(facts)
     if copies > 1 and size is not None and copies >= size:
         return Blame("all")
     if table:
@@ -142,7 +142,7 @@ def _without_prefixes(category: str, same: Sequence[Line], facts: Facts, size: i
     return Blame("unknown")
 
 
-def _reported(facts: Facts) -> list[int]:
+def reported(facts: Facts) -> list[int]:
     """Return the global ranks that launchers report as failed by themselves, the first observed first."""
     exits = [each for each in facts.exits if each.code not in _VICTIMS and each.line > facts.restart]
     if root := [each for each in exits if each.kind == "failed"]:

@@ -11,7 +11,7 @@ from itertools import islice
 
 from ddpclassify.baselines import Answer
 
-__all__ = ["predict"]
+__all__ = ["first_errors", "predict"]
 
 MAX_CHARS = 2000
 _ERROR = re.compile(
@@ -42,12 +42,7 @@ def predict(lines: list[str]) -> Answer:
     >>> predict(["RuntimeError: CUDA out of memory. Tried to allocate 2 GiB"])
     Answer(category='cuda_oom', scope='unknown', culprit_ranks=(), evidence_lines=(1,), confidence=0.9)
     """
-    errors = (
-        (number, line[:MAX_CHARS])
-        for number, line in enumerate(lines, 1)
-        if _ERROR.search(line, 0, MAX_CHARS) and not _NOISE.search(line, 0, MAX_CHARS)
-    )
-    found = list(islice(errors, 10_000))
+    found = first_errors(lines)
     if not found:
         return Answer("no_failure", "none", confidence=0.5)
     number, first = found[0]
@@ -63,6 +58,16 @@ def predict(lines: list[str]) -> Answer:
         return Answer(category, "unknown", (), (number,), confidence)
     reporter = _rank(first)
     return Answer(category, "ranks", (ranks[0] if reporter is None else reporter,), (number,), confidence)
+
+
+def first_errors(lines: list[str]) -> list[tuple[int, str]]:
+    """Return number and text of the lines that name an error and are no result or noise, as far as anyone reads."""
+    errors = (
+        (number, line[:MAX_CHARS])
+        for number, line in enumerate(lines, 1)
+        if _ERROR.search(line, 0, MAX_CHARS) and not _NOISE.search(line, 0, MAX_CHARS)
+    )
+    return list(islice(errors, 10_000))
 
 
 def _shape(line: str) -> str:

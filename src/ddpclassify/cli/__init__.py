@@ -25,6 +25,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "generate": "Make a labelled corpus of failing jobs, run here or rendered.",
         "train": "Train a model on labelled corpora.",
         "benchmark": "Measure the model beside the rule baselines.",
+        "label": "Label logs of your own, those first that teach most.",
+        "model": "Show what a model holds: corpus, figures, weightiest terms.",
     },
 }
 

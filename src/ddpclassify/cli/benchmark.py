@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ddpclassify.cli import options
+from ddpclassify.cli.progress import counter, say
+from ddpclassify.corpus.groups import GROUPINGS, group_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ddpclassify.corpus import Labelled
-    from ddpclassify.evaluation.runners import Run, Tick
+    from ddpclassify.evaluation.metrics import Marks
+    from ddpclassify.evaluation.runners import Run
 
-OURS = ("model", "rules", "guide")
+OURS = ("model", "rules", "guide", "launcher", "first")
 
 
 def _named_file(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Path]:
@@ -41,6 +45,19 @@ def _named_file(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
 )
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="A model folder of your own.")
 @click.option("--no-model", is_flag=True, help="Measure the baselines only.")
+@click.option(
+    "--held-out",
+    "grouping",
+    type=click.Choice(GROUPINGS),
+    help="Measure models that are trained here, each asked about logs of a template, launcher or workload unseen.",
+)
+@options.reading
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for report.json and a picture a tool: what is taken for what, and how right confident answers are.",
+)
 @click.option("--errors", "show_errors", is_flag=True, help="Also list each wrong answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def benchmark(
@@ -48,14 +65,18 @@ def benchmark(
     predictions: dict[str, Path],
     model_path: Path | None,
     no_model: bool,
+    grouping: str | None,
+    reading: dict[str, Any],
+    output: Path | None,
     show_errors: bool,
     as_json: bool,
 ) -> None:
     """Measure the model beside the rule baselines on labelled logs.
 
     CORPUS is a folder with labels.jsonl, or with one subfolder a category, or such a folder as a tar file. Prints how
-    often category, culprit and evidence are right, with 95 % intervals, then what is taken for what, then the same by
-    category and launcher.
+    often category, culprit and evidence are right, with 95 % bootstrap intervals, McNemar's test against each other
+    tool, then what is taken for what, then the same by category, launcher, provenance and damage. Two of the baselines
+    name a culprit only: `launcher`, the launcher's own table, and `first`, the first rank that reports an error.
     """
     from ddpclassify.corpus import load_corpus
     from ddpclassify.evaluation.metrics import mark
@@ -64,12 +85,13 @@ def benchmark(
     from ddpclassify.evaluation.tables import errors, to_json, to_text
     from ddpclassify.types import InputError
 
-    if no_model and model_path:
-        raise click.UsageError("--model and --no-model exclude each other")
+    if no_model + bool(model_path) + bool(grouping) > 1:
+        raise click.UsageError("--model, --no-model and --held-out exclude each other")
     try:
         labelled = load_corpus(corpus)
         others = {name: Run(read_answers(path, [each.log for each in labelled])) for name, path in predictions.items()}
-        runs = _run_ours(labelled, model_path, no_model) | others
+        runs = _run_model(corpus, labelled, model_path, grouping, reading) if not no_model else {}
+        runs |= _run_baselines(labelled) | others
     except InputError as error:
         raise click.ClickException(str(error)) from None
     for name, run in runs.items():
@@ -80,27 +102,57 @@ def benchmark(
     if show_errors:
         for name, run in runs.items():
             wrong += errors(name, labelled, run.predictions, marks[name])
+    name = f"{corpus}, by models that saw no such {grouping}" if grouping else str(corpus)
+    if output or as_json:
+        report = to_json(name, labelled, runs, marks) | ({"errors": wrong} if show_errors else {})
+    if output:
+        _save(output, report, runs, marks)
     if as_json:
-        report = to_json(str(corpus), labelled, runs, marks)
-        click.echo(json.dumps(report | ({"errors": wrong} if show_errors else {})))
+        click.echo(json.dumps(report))
         return
-    lines = to_text(str(corpus), labelled, runs, marks)
+    lines = to_text(name, labelled, runs, marks)
     if show_errors:
         lines += ["", "wrong answers", *(_error_line(each) for each in wrong)]
     click.echo("\n".join(lines))
 
 
-def _run_ours(labelled: Sequence[Labelled], model_path: Path | None, no_model: bool) -> dict[str, Run]:
-    from ddpclassify.baselines import BASELINES
-    from ddpclassify.evaluation.runners import run_baseline, run_model
+def _run_model(
+    corpus: Path, labelled: Sequence[Labelled], path: Path | None, grouping: str | None, reading: dict[str, Any]
+) -> dict[str, Run]:
+    """Return the answers of a model, or of models that saw no log of the group they are asked about."""
+    from ddpclassify.evaluation.prediction import from_dict
+    from ddpclassify.evaluation.runners import Run, run_model
 
-    tick = _progress(len(labelled))
-    runs: dict[str, Run] = {}
-    if not no_model:
-        runs["model"] = run_model(_load(model_path), labelled, tick)
-    for name in BASELINES:
-        runs[name] = run_baseline(name, labelled, tick)
-    return runs
+    if grouping is None:
+        return {"model": run_model(_load(path), labelled, counter())}
+    from ddpclassify.train.heldout import held_out
+    from ddpclassify.train.samples import load_samples
+
+    samples = load_samples([corpus], progress=counter(), **reading)
+    keys = [group_of(each.label, grouping) for each in samples]
+    return {"model": Run([from_dict(each.to_dict()) for each in held_out(samples, keys, say)])}
+
+
+def _run_baselines(labelled: Sequence[Labelled]) -> dict[str, Run]:
+    from ddpclassify.baselines import BASELINES
+    from ddpclassify.evaluation.runners import run_baseline
+
+    tick = counter()
+    return {name: run_baseline(name, labelled, tick) for name in BASELINES}
+
+
+def _save(folder: Path, report: dict[str, Any], runs: dict[str, Run], marks: dict[str, Marks]) -> None:
+    from ddpclassify.evaluation.picture import picture
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.json").write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+        for name, own in marks.items():
+            if any(own.given):
+                drawn = picture(name, own, runs[name].predictions)
+                (folder / f"{name.replace('/', '_')}.svg").write_text(drawn, "utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{folder}: {error.strerror or error}") from None
 
 
 def _load(path: Path | None) -> Any:
@@ -111,20 +163,6 @@ def _load(path: Path | None) -> Any:
             f"no model can be loaded ({error}); --no-model measures the baselines only"
         ) from None
     return load_model(path)
-
-
-def _progress(total: int) -> Tick:
-    """Return what shows progress on standard error, or nothing where that is no terminal."""
-    if not sys.stderr.isatty():
-        return lambda name, done: None
-
-    def show(name: str, done: int) -> None:
-        if done == total:
-            click.echo("\r\x1b[K", nl=False, err=True)
-        elif done % max(1, total // 200) == 0:
-            click.echo(f"\r{name} {done}/{total}", nl=False, err=True)
-
-    return show
 
 
 def _error_line(error: dict[str, Any]) -> str:

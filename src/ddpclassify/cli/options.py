@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -35,6 +39,23 @@ def no_color() -> click.Option:
     """Return the option ``--no-color``."""
     help = "No colours, also on a terminal (as with NO_COLOR)."
     return click.Option(["--no-color"], is_flag=True, help=help, expose_value=False, callback=_colour)
+
+
+def reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of commands that read whole corpora; they arrive as ``reading``, for `load_samples`."""
+
+    @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Folder that keeps what was read.")
+    @click.option("--no-cache", is_flag=True, help="Read every log anew.")
+    @click.option("-j", "--jobs", default=-1, show_default="all cores", help="Processes that read logs.")
+    @wraps(command)
+    def wrapped(cache: Path | None, no_cache: bool, jobs: int, **others: Any) -> None:
+        from ddpclassify.train.cache import default_cache
+
+        if cache and no_cache:
+            raise click.UsageError("--cache and --no-cache exclude each other")
+        command(reading={"jobs": jobs, "cache": None if no_cache else cache or default_cache()}, **others)
+
+    return wrapped
 
 
 def paint(text: str) -> str:

@@ -8,7 +8,7 @@ from ddpclassify import taxonomy
 from ddpclassify.diagnosis.missing import missing_evidence
 from ddpclassify.features import Described
 from ddpclassify.model import Answers
-from ddpclassify.types import Diagnosis, Event, Failure
+from ddpclassify.types import Diagnosis, Event, Failure, InputError
 
 __all__ = ["decide"]
 
@@ -35,7 +35,7 @@ def decide(described: Described, answers: Answers, card: dict[str, Any]) -> Diag
     reason = answers.reason if known else None
     scope, ranks, certainty = _culprit(answers, best)
     evidence = [] if best == "no_failure" and known else _evidence(described, answers, ranks)
-    origin, retry, advice = _advice(category, reason)
+    origin, retry, advice = _advice(category, reason, card.get("categories"))
     progress = {
         str(rank): {"step": step, "line": line}
         for rank, (step, line) in described.folded.events.progress.items()
@@ -174,15 +174,17 @@ def _host(described: Described, answers: Answers, ranks: list[int]) -> str | Non
     return None
 
 
-def _advice(category: str, reason: str | None) -> tuple[str, str, dict[str, Any]]:
+def _advice(category: str, reason: str | None, own: object) -> tuple[str, str, dict[str, Any]]:
+    """What to do, in the words of the house where the model's card has some for this category."""
     try:
-        entry = taxonomy.load(category)
-        known = reason if any(r.id == reason for r in entry.reasons) else None
-        advice = taxonomy.advice(category, known)
-        return (
-            entry.origin,
-            taxonomy.retry(category, known),
-            {"first_check": advice.first_check, "steps": list(advice.steps)},
-        )
-    except KeyError:  # a category of somebody's own corpus
+        if isinstance(own, dict) and category in own:
+            entry = taxonomy.from_tables({category: own[category]}, "card.json: categories")[category]
+        else:
+            entry = taxonomy.load(category)
+    except KeyError:  # a category of somebody's own corpus, without advice
         return "unknown", "maybe", {"first_check": "", "steps": []}
+    except ValueError as error:
+        raise InputError(f"damaged model: {error}") from error
+    known = reason if any(r.id == reason for r in entry.reasons) else None
+    advice = entry.advice_for(known)
+    return entry.origin, entry.retry_for(known), {"first_check": advice.first_check, "steps": list(advice.steps)}

@@ -17,7 +17,19 @@ from numpy.typing import NDArray
 from ddpclassify.corpus import Labelled
 from ddpclassify.evaluation.prediction import Prediction
 
-__all__ = ["CONFIDENT", "METRICS", "Estimate", "Marks", "confusions", "difference", "estimate", "mark", "mcnemar"]
+__all__ = [
+    "CONFIDENT",
+    "METRICS",
+    "PAIRED",
+    "Estimate",
+    "Marks",
+    "answers",
+    "confusions",
+    "difference",
+    "estimate",
+    "mark",
+    "mcnemar",
+]
 
 CONFIDENT = 0.8  # from this confidence on an answer stands without a warning
 UNKNOWN = "unknown"
@@ -154,11 +166,18 @@ def estimate(metric: str, marks: Marks, *, seed: int = 0, resamples: int = RESAM
     metric : one of `METRICS`
     seed : equal seeds draw equal resamples, which makes estimates of several tools on the same logs paired
     """
+    if not answers(metric, marks):
+        return Estimate(math.nan, math.nan, math.nan, 0)
     value = _values(metric, marks, np.ones((1, len(marks))))[0]
     draws = _resampled(metric, marks, seed, resamples)
     low, high = _interval(draws)
     n = len(marks) if metric == "macro_f1" else int(_RATIOS[metric](marks)[1].sum())
     return Estimate(float(value), low, high, n)
+
+
+def answers(metric: str, marks: Marks) -> bool:
+    """Say whether a metric means anything for a tool: those of the category don't where it never names one."""
+    return metric not in ("category_acc", "macro_f1", "confident") or any(marks.given)
 
 
 def difference(metric: str, ours: Marks, theirs: Marks, *, seed: int = 0, resamples: int = RESAMPLES) -> Estimate:
@@ -224,6 +243,10 @@ class Comparison:
     only_first: int
     only_second: int
     p: float
+
+
+PAIRED = {"category_acc": "right", "culprit_exact": "culprit", "evidence_hit": "evidence"}
+"""The metrics that are 0 or 1 for each log → their column of marks."""
 
 
 def mcnemar(first: Floats, second: Floats) -> Comparison:

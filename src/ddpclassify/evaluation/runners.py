@@ -17,7 +17,7 @@ from ddpclassify.types import InputError, SourceFile
 
 __all__ = ["Run", "read_lines", "run_baseline", "run_model"]
 
-Tick = Callable[[str, int], None]  # told the tool and how many logs are done
+Tick = Callable[[str, int, int], None]  # told the tool, how many logs are done, of how many
 _FIELDS = ("category", "confidence", "candidates", "scope", "culprit_ranks", "evidence")
 
 
@@ -96,5 +96,5 @@ def _run(name: str, answer: Callable[[Path], Prediction], corpus: Sequence[Label
         except InputError as error:  # a log that can't be read is a wrong answer, not the end of the run
             predictions.append(NO_ANSWER)
             unread.append(str(error))
-        tick(name, number)
+        tick(name, number, len(corpus))
     return Run(predictions, (time.perf_counter() - start) / max(1, len(corpus)), tuple(unread))

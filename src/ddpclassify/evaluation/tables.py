@@ -8,7 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ddpclassify.corpus import Labelled
-from ddpclassify.evaluation.metrics import METRICS, Estimate, Marks, confusions, difference, estimate, mcnemar
+from ddpclassify.evaluation.calibration import of_named
+from ddpclassify.evaluation.metrics import (
+    METRICS,
+    PAIRED,
+    Estimate,
+    Marks,
+    answers,
+    confusions,
+    difference,
+    estimate,
+    mcnemar,
+)
 from ddpclassify.evaluation.prediction import Prediction
 from ddpclassify.evaluation.runners import Run
 
@@ -42,6 +53,7 @@ def to_json(
         "tools": {
             tool: {
                 "metrics": {metric: _estimate(estimate(metric, own)) for metric in METRICS},
+                "reliability": of_named(own, runs[tool].predictions),
                 "seconds_per_log": runs[tool].seconds,
                 "unread": list(runs[tool].unread),
                 "confusions": [
@@ -50,20 +62,24 @@ def to_json(
             }
             for tool, own in marks.items()
         },
-        "comparisons": [
-            {
-                "first": first,
-                "second": other,
-                "only_first_right": test.only_first,
-                "only_second_right": test.only_second,
-                "mcnemar_p": test.p,
-                "differences": {m: _estimate(difference(m, marks[first], marks[other])) for m in METRICS[:4]},
-            }
-            for other in list(marks)[1:]
-            for test in [mcnemar(marks[first]["right"], marks[other]["right"])]
-        ],
+        "comparisons": [_comparison(first, other, marks) for other in list(marks)[1:]],
         "groups": {
             key: {value: _group(members, marks) for value, members in groups.items()} for key, groups in _groups(corpus)
+        },
+    }
+
+
+def _comparison(first: str, other: str, marks: Mapping[str, Marks]) -> dict[str, Any]:
+    """Compare two tools: paired differences with their intervals, and McNemar's test of each metric of `PAIRED`."""
+    metrics = [m for m in METRICS[:4] if answers(m, marks[first]) and answers(m, marks[other])]
+    tests = {m: mcnemar(marks[first][PAIRED[m]], marks[other][PAIRED[m]]) for m in metrics if m in PAIRED}
+    return {
+        "first": first,
+        "second": other,
+        "differences": {m: _estimate(difference(m, marks[first], marks[other])) for m in metrics},
+        "tests": {
+            m: {"only_first_right": test.only_first, "only_second_right": test.only_second, "mcnemar_p": test.p}
+            for m, test in tests.items()
         },
     }
 
@@ -104,7 +120,7 @@ def to_text(name: str, corpus: Sequence[Labelled], runs: Mapping[str, Run], mark
         lines += _scores(tools[start : start + _TOOLS_A_BLOCK], runs, marks)
     lines += _comparisons(marks)
     for tool, own in marks.items():
-        if pairs := confusions(own):
+        if any(own.given) and (pairs := confusions(own)):
             lines += [f"{tool}: label → answer, most frequent first"]
             lines += [f"  {n:4}  {truth:18.18} → {given or '(no answer)'}" for truth, given, n in pairs[:PAIRS]]
             lines += [f"        and {len(pairs) - PAIRS} other pairs"] * (len(pairs) > PAIRS) + [""]
@@ -130,15 +146,18 @@ def _cell(of: Estimate) -> str:
 
 
 def _comparisons(marks: Mapping[str, Marks]) -> list[str]:
+    """Return a line for each other tool and metric: the difference, who alone is right, McNemar's p."""
     first, *others = marks
     lines = []
     for other in others:
-        test = mcnemar(marks[first]["right"], marks[other]["right"])
-        gap = difference("category_acc", marks[first], marks[other])
-        lines.append(
-            f"{first} – {other}: {gap.value:+.3f} ({gap.low:+.2f} to {gap.high:+.2f}) in category;"
-            f" alone right {test.only_first} : {test.only_second}, p = {test.p:.2g}"
-        )
+        found = _comparison(first, other, marks)
+        for metric, test in found["tests"].items():
+            gap = found["differences"][metric]
+            name = f"{first} – {other}"
+            lines.append(
+                f"{name:{_FIRST + 2}}{_NAMES[metric]:16}{gap['value']:+.3f} ({gap['low']:+.2f} to {gap['high']:+.2f});"
+                f" alone right {test['only_first_right']} : {test['only_second_right']}, p = {test['mcnemar_p']:.2g}"
+            )
     return [*lines, ""] if lines else []
 
 
@@ -169,7 +188,7 @@ def errors(
         wrong = [
             part
             for part, right, asked in (
-                ("category", marks["right"][i], 1),
+                ("category", marks["right"][i], answers("category_acc", marks)),
                 ("culprit", marks["culprit"][i], marks["culprit_asked"][i]),
                 ("evidence", marks["evidence"][i], marks["evidence_asked"][i]),
             )

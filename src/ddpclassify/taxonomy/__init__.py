@@ -30,6 +30,7 @@ __all__ = [
     "Retry",
     "UnknownNameError",
     "advice",
+    "from_tables",
     "load",
     "load_file",
     "names",
@@ -294,6 +295,18 @@ def load_file(path: str | PathLike[str]) -> dict[str, Category]:
     root = _Table(read_toml(path), str(path))
     found = root.table("category")
     root.end()
+    return from_tables(found.data, found.where)
+
+
+def from_tables(tables: object, where: str) -> dict[str, Category]:
+    """Return in-house categories from tables as `load_file` reads them; `where` begins every complaint.
+
+    Raises
+    ------
+    ValueError
+        As `load_file`.
+    """
+    found = _Table(tables, where)
     return {name: _category(found.table(name), name) for name in list(found.data)}
 
 

@@ -6,8 +6,9 @@ template. So each step's answers on the training corpus come from grouped cross-
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,19 @@ from sklearn.model_selection import GroupKFold
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
+from ddpclassify.evaluation.calibration import reliability
 from ddpclassify.features import Features
 from ddpclassify.features.culprits import rank_features, scope_features
-from ddpclassify.model.answers import Parts, category_features, category_words, ranked_causes
+from ddpclassify.model.answers import Answers, Parts, category_features, category_words, culprits, ranked_causes
 from ddpclassify.model.linear import Array, Columns, Part
+from ddpclassify.train.confidence import chow_threshold, temperature
 from ddpclassify.train.samples import Sample
+from ddpclassify.types import InputError
 
 FOLDS = 5
+FEW = 50
+"""In fewer rows than this every word counts: hardly any comes twice."""
 SEED = 20261201
-LEAST_RIGHT = 0.45
-"""Answers that are right less often are not given: two guesses in the report then say more than one name."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +99,11 @@ def fit_one(
 ) -> Fitted:
     """Fit one linear model over words and named features."""
     vectors = None
-    if words is not None:
+    if words is not None and any(words):
         vectors = TfidfVectorizer(
             analyzer=identity,
             sublinear_tf=True,
-            min_df=settings.min_df,
+            min_df=settings.min_df if len(words) >= FEW else 1,
             max_features=settings.max_terms,
             dtype=np.float64,
         )
@@ -107,7 +111,9 @@ def fit_one(
     names = DictVectorizer(dtype=np.float64)
     names.fit(features)
     fitted = Fitted(vectors, names, clone(model))
-    fitted.model.fit(fitted.matrix(words or (), features), list(y), sample_weight=weight)
+    with warnings.catch_warnings():  # a small corpus may well have many categories
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        fitted.model.fit(fitted.matrix(words or (), features), list(y), sample_weight=weight)
     # Stored as float32: round here, so that the file and the estimator give the same answers.
     fitted.model.coef_ = fitted.model.coef_.astype(np.float32).astype(np.float64)
     return fitted
@@ -128,6 +134,8 @@ def out_of_fold(
     folds = GroupKFold(n_splits=min(FOLDS, len(set(groups))))
 
     def fold(train: Array, test: Array) -> tuple[Array, list[str], Array]:
+        if len(only := {y[i] for i in train}) == 1:
+            return test, list(only), np.ones((len(test), 1))
         fitted = fit_one(
             None if words is None else [words[i] for i in train],
             [features[i] for i in train],
@@ -145,54 +153,28 @@ def out_of_fold(
     return out, classes
 
 
-def temperature(probabilities: Array, y: Sequence[int]) -> float:
-    """Return the temperature that minimises the log loss of held-out probabilities (Guo et al., 2017)."""
-    logits = np.log(np.clip(probabilities, 1e-12, 1))
-    rows, best, value = np.arange(len(y)), 1.0, np.inf
-    for t in np.geomspace(0.05, 4, 121):
-        scaled = logits / t
-        loss = float(
-            np.mean(
-                np.log(np.exp(scaled - scaled.max(1, keepdims=True)).sum(1)) + scaled.max(1) - scaled[rows, list(y)]
-            )
-        )
-        if loss < value:
-            best, value = float(t), loss
-    return best
+def blind(
+    features: Sequence[Features],
+    y: Sequence[str],
+    weight: Sequence[float],
+    groups: Sequence[str],
+    model: LogisticRegression,
+    settings: Settings,
+) -> dict[str, Part]:
+    """Return for each group a model that saw no row of it."""
+    found: dict[str, Part] = {}
+    folds = GroupKFold(n_splits=min(FOLDS, len(set(groups))))
+    for train, test in folds.split(np.zeros(len(y)), y, groups):
+        if len({y[i] for i in train}) > 1:
+            x, k, w = ([rows[i] for i in train] for rows in (features, y, weight))
+            part = fit_one(None, x, k, w, model, settings).part()
+            found.update((groups[i], part) for i in test)
+    return found
 
 
-def chow_threshold(confidence: Array, right: Array) -> float:
-    """Return the confidence below which fewer than `LEAST_RIGHT` of the answers are right (Chow, 1970).
-
-    Parameters
-    ----------
-    confidence, right : held-out answers, and whether each is right; shape (n,)
-    """
-    order = np.argsort(-confidence, kind="stable")
-    gain = np.cumsum(right[order] - LEAST_RIGHT)
-    return float(round(confidence[order][int(gain.argmax())], 2))
-
-
-def reliability(confidence: Array, right: Array, bins: int = 10) -> dict[str, Any]:
-    """Return the reliability table of held-out answers and their expected calibration error (Naeini et al., 2015)."""
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    rows = [
-        {
-            "from": b / bins,
-            "logs": int(here.sum()),
-            "confidence": float(confidence[here].mean()),
-            "right": float(right[here].mean()),
-        }
-        for b in range(bins)
-        if (here := place == b).any()
-    ]
-    error = sum(row["logs"] * abs(row["confidence"] - row["right"]) for row in rows) / len(confidence)
-    confident = [
-        {"from": c, "share": float(here.mean()), "wrong": float(1 - right[here].mean())}
-        for c in (0.5, 0.8, 0.9, 0.95)
-        if (here := confidence >= c).any()
-    ]
-    return {"expected_calibration_error": float(error), "bins": rows, "confident": confident}
+def rate(marks: Sequence[bool]) -> float | None:
+    """Return the share of true marks; None for none at all."""
+    return float(np.mean(marks)) if marks else None
 
 
 def fit_reasons(
@@ -251,10 +233,15 @@ class Training:
     parts: Parts
     held_out: dict[str, Any]
     threshold: float  # least probability of a named category
+    answers: dict[int, Answers] = field(default_factory=dict)  # of the logs asked for, by models that saw none like it
 
 
 def fit(
-    samples: Sequence[Sample], settings: Settings | None = None, weights: Sequence[float] | None = None
+    samples: Sequence[Sample],
+    settings: Settings | None = None,
+    weights: Sequence[float] | None = None,
+    base: Parts | None = None,
+    asked: Collection[int] = (),
 ) -> Training:
     """Fit all five models.
 
@@ -262,12 +249,34 @@ def fit(
     ----------
     samples : labelled logs of at least two categories
     weights : weight of each log (default 1 each)
+    base : a model that answers what the labels don't tell: which failure is the cause, the scope, the ranks
+    asked : indices of the logs whose held-out answers are wanted
+
+    Raises
+    ------
+    InputError : the labels don't suffice
     """
+    if len({s.label["category"] for s in samples}) < 2 or len({s.group for s in samples}) < 2:
+        raise InputError("too few labels: training needs logs of at least two categories; --with builtin adds some")
     with threadpool_limits(limits=1):  # the matrices are sparse: more threads only wait for each other
-        return _fit(samples, settings or Settings(), list(weights or [1.0] * len(samples)))
+        return _fit(samples, settings or Settings(), list(weights or [1.0] * len(samples)), base, asked)
 
 
-def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> Training:
+def _learnable(y: Sequence[str], groups: Sequence[str]) -> bool:
+    return len(set(y)) > 1 and len(set(groups)) > 1
+
+
+def _borrowed(base: Parts | None, name: str, field: str) -> Part:
+    """Take a model from the base where the labels can't teach it."""
+    if base is None:
+        raise InputError(f"too few labels with {field!r} to learn from, and no model at hand to take the rest from")
+    part: Part = getattr(base, name)
+    return part
+
+
+def _fit(
+    samples: Sequence[Sample], settings: Settings, weight: list[float], base: Parts | None, asked: Collection[int]
+) -> Training:
     cause_model, scope_model, rank_model = (
         LogisticRegression(C=c, max_iter=400, random_state=SEED)
         for c in (settings.c_cause, settings.c_scope, settings.c_rank)
@@ -275,18 +284,28 @@ def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> 
     category_model = LinearSVC(C=settings.c_category, random_state=SEED)
     groups = [s.group for s in samples]
 
-    # 1. Which failure is the cause. Rows are failures; a log's rows share its weight.
-    owner = [i for i, s in enumerate(samples) for _ in s.described.folded.failures]
-    words = [w for s in samples for w in s.described.tokens]
-    places = [p for s in samples for p in s.described.places]
-    truth = ["yes" if c else "no" for s in samples for c in s.is_cause]
+    # 1. Which failure is the cause. Rows are failures; a log's rows share its weight. A label without evidence lines
+    # tells nothing about it: such logs are asked, not learned from.
+    told = [bool(s.label.get("evidence_lines")) or s.label["category"] == "no_failure" for s in samples]
+    owner = [i for i, s in enumerate(samples) if told[i] for _ in s.described.folded.failures]
+    words = [w for s, t in zip(samples, told, strict=True) if t for w in s.described.tokens]
+    places = [p for s, t in zip(samples, told, strict=True) if t for p in s.described.places]
+    truth = ["yes" if c else "no" for s, t in zip(samples, told, strict=True) if t for c in s.is_cause]
     row_weight = [weight[i] * (2.0 if t == "yes" else 1.0) for i, t in zip(owner, truth, strict=True)]
     row_groups = [groups[i] for i in owner]
-    held, _ = out_of_fold(words, places, truth, row_weight, row_groups, cause_model, settings)
-    cause = fit_one(words, places, truth, row_weight, cause_model, settings)
     scores: list[list[float]] = [[] for _ in samples]
-    for i, p in zip(owner, held[:, -1], strict=True):
-        scores[i].append(float(p))
+    asked_too = [not t for t in told]
+    if _learnable(truth, row_groups):
+        held, _ = out_of_fold(words, places, truth, row_weight, row_groups, cause_model, settings)
+        cause = fit_one(words, places, truth, row_weight, cause_model, settings).part()
+        for i, p in zip(owner, held[:, -1], strict=True):
+            scores[i].append(float(p))
+    else:
+        cause, asked_too = _borrowed(base, "cause", "evidence_lines"), [True] * len(samples)
+    for i, s in enumerate(samples):
+        if asked_too[i]:
+            rows_of = zip(s.described.tokens, s.described.places, strict=True)
+            scores[i] = [cause.probabilities(w, p)[1] for w, p in rows_of]
 
     # 2. The category, and the reason inside it.
     y = [s.label["category"] for s in samples]
@@ -315,13 +334,23 @@ def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> 
     ]
     scope_y = [samples[i].label["scope"] for i in with_scope]
     scope_groups = [groups[i] for i in with_scope]
-    scope_held, scope_classes = out_of_fold(
-        None, scope_x, scope_y, [weight[i] for i in with_scope], scope_groups, scope_model, settings
-    )
-    scope = fit_one(None, scope_x, scope_y, [weight[i] for i in with_scope], scope_model, settings)
+    scope_weight = [weight[i] for i in with_scope]
+    blind_scopes: dict[int, dict[str, float]] = {}
+    if _learnable(scope_y, scope_groups):
+        scope_held, scope_classes = out_of_fold(
+            None, scope_x, scope_y, scope_weight, scope_groups, scope_model, settings
+        )
+        scope = fit_one(None, scope_x, scope_y, scope_weight, scope_model, settings).part()
+        for i, p in zip(with_scope, scope_held, strict=True):
+            blind_scopes[i] = dict(zip(scope_classes, map(float, p), strict=True))
+    else:
+        scope = _borrowed(base, "scope", "scope")
+        for i, x in zip(with_scope, scope_x, strict=True):
+            blind_scopes[i] = dict(zip(scope.classes, scope.probabilities((), x), strict=True))
     rank_x: list[Features] = []
     rank_y: list[str] = []
     rank_weight: list[float] = []
+    rank_groups: list[str] = []
     for i in with_scope:
         s = samples[i]
         if s.label["scope"] != "ranks":
@@ -330,32 +359,44 @@ def _fit(samples: Sequence[Sample], settings: Settings, weight: list[float]) -> 
         rows = rank_features(s.described.folded, s.described.view, ranked_causes(s.described, scores[i]), guess[i])
         for r, x in rows.items():
             rank_x.append(x)
+            rank_groups.append(groups[i])
             rank_y.append("yes" if r in wanted else "no")
             # a log of a thousand ranks counts as much as one of two
             share = len(wanted & set(rows)) if r in wanted else len(set(rows) - wanted)
             rank_weight.append(weight[i] / max(share, 1))
-    rank = fit_one(None, rank_x, rank_y, rank_weight, rank_model, settings)
-    parts = Parts(cause.part(), category.part(t), reason, scope.part(), rank.part())
+    if _learnable(rank_y, rank_groups):
+        rank = fit_one(None, rank_x, rank_y, rank_weight, rank_model, settings).part()
+        blind_ranks = blind(rank_x, rank_y, rank_weight, rank_groups, rank_model, settings) if asked else {}
+    else:
+        rank, blind_ranks = _borrowed(base, "rank", "culprit_ranks"), {}
+    if not reason.classes and base is not None:
+        reason = base.reason
+    parts = Parts(cause, category.part(t), reason, scope, rank)
+    answers = {}
+    for i in asked:
+        described, sure_i = samples[i].described, float(calibrated[i].max())
+        found, ranks = culprits(described, scores[i], guess[i], sure_i, scope, blind_ranks.get(groups[i], rank))
+        answers[i] = Answers(
+            tuple(scores[i]),
+            dict(zip(classes, map(float, calibrated[i]), strict=True)),
+            None,
+            blind_scopes.get(i, found),
+            ranks,
+        )
     held_out = {
         "category_accuracy": float(np.mean([g == k for g, k in zip(guess, y, strict=True)])),
-        "scope_accuracy": float(
-            np.mean([scope_classes[int(j)] == k for j, k in zip(scope_held.argmax(1), scope_y, strict=True)])
+        "scope_accuracy": rate(
+            [max(p, key=lambda c: p[c]) == samples[i].label["scope"] for i, p in blind_scopes.items()]
         ),
-        "cause_first": float(
-            np.mean([s.is_cause[int(np.argmax(p))] for s, p in zip(samples, scores, strict=True) if any(s.is_cause)])
+        "cause_first": rate(
+            [s.is_cause[int(np.argmax(p))] for s, p in zip(samples, scores, strict=True) if any(s.is_cause)]
         ),
-        "evidence_found": float(
-            np.mean(
-                [
-                    any(s.is_cause)
-                    for s in samples
-                    if s.label.get("evidence_lines") and s.label["category"] != "no_failure"
-                ]
-            )
+        "evidence_found": rate(
+            [any(s.is_cause) for s in samples if s.label.get("evidence_lines") and s.label["category"] != "no_failure"]
         ),
         "logs": len(samples),
         "groups": len(set(groups)),
         "temperature": t,
         "calibration": reliability(calibrated.max(1), right),
     }
-    return Training(parts, held_out, chow_threshold(calibrated.max(1), right))
+    return Training(parts, held_out, chow_threshold(calibrated.max(1), right), answers)
