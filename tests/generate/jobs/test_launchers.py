@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from ddpclassify.generate.jobs import JobPlan, faults, make_plan, runner
+from ddpclassify.generate.jobs import JobPlan, faults, labelling, make_plan
 from ddpclassify.generate.jobs.labelling import label_of
 from ddpclassify.generate.jobs.launchers import LAUNCHERS
 from ddpclassify.generate.jobs.plan import available, runs_under
@@ -20,7 +20,7 @@ from ddpclassify.generate.jobs.workloads import WORKLOADS
 @pytest.fixture(autouse=True)
 def torch_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels name the version of torch, which these tests do without."""
-    monkeypatch.setattr(runner, "version", lambda package: "2.13.0")
+    monkeypatch.setattr(labelling, "version", lambda package: "2.13.0")
 
 
 def job(launcher: str, victim: int) -> JobPlan:
