@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -130,7 +129,11 @@ def _example(example: Labelled) -> Iterator[str]:
     kind = {"executed": "A job that really ran here and failed", "rendered": "Rendered from message formats"}
     text = example.path.read_text(encoding="utf-8", errors="replace")
     proof = ",".join(example.evidence_lines)
-    who = {"ranks": f"ranks {', '.join(map(str, example.culprit_ranks or ()))}", "none": "nobody", "unknown": "not told"}
+    who = {
+        "ranks": f"ranks {', '.join(map(str, example.culprit_ranks or ()))}",
+        "none": "nobody",
+        "unknown": "not told",
+    }
     yield (
         f"{kind[str(example.row['provenance'])]} ({example.row['launcher']}, {example.row['world_size']} ranks); it is in "
         f"the training corpus. Label: `{example.category}`, culprit: {who.get(example.scope or '', example.scope)}; the "

@@ -1,7 +1,7 @@
 """Every diff of the hand-written pages is applied and every command run, page by page, in a copy of the repository.
 
-A comment before a block tells what is special: ``<!-- run by FILE … -->`` names what runs it instead, ``<!-- needs torch
--->`` what it needs.
+A comment before a block tells what is special: ``<!-- run by FILE -->`` names what runs it instead, ``<!-- needs
+torch -->`` what it needs.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def run(block: Block, house: Path) -> None:
 def test_what_a_page_shows_runs(page: Path, house: Path) -> None:
     for block in blocks(page):
         if block.note.startswith("run by "):
-            assert (ROOT / block.note.split()[2].rstrip(",")).is_file()
+            assert (ROOT / block.note.split()[2]).is_file()
         elif block.note != "needs torch" or find_spec("torch") is not None:
             run(block, house)
 
