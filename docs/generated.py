@@ -27,6 +27,16 @@ GROUPS = {
     "origin": "source file",
     "h": "time",
 }
+FORMS_HEAD = """\
+# Forms of logs
+
+A log is a file, plain or compressed (gzip, bzip2, xz, zstd: told by its first bytes), a folder of per-rank files, or
+standard input.
+
+From the left of each line these marks are taken off, one after the other, until none fits; what they tell is kept. An
+inner mark overrides an outer one. *Common* marks look like everyday text, and count only where a good share of a file's
+lines bears them. Adding one is [a row of a table](../extending.md#a-prefix-form).
+"""
 WIDE = 180  # characters of a shown line
 
 
@@ -64,15 +74,7 @@ def cell(text: str, code: bool = False) -> str:
 def forms() -> str:
     """Return the table of the forms of a line that are read."""
     lines = [
-        "# Forms of logs",
-        "",
-        "A log is a file, plain or compressed (gzip, bzip2, xz, zstd: told by its first bytes), a folder of per-rank files,",
-        "or standard input.",
-        "",
-        "From the left of each line these marks are taken off, one after the other, until none fits; what they tell is",
-        "kept. An inner mark overrides an outer one. *Common* marks look like everyday text, and count only where a good",
-        "share of a file's lines bears them. Adding one is [a row of a table](../extending.md#a-prefix-form).",
-        "",
+        FORMS_HEAD,
         "| form | example | tells | common |",
         "| --- | --- | --- | --- |",
     ]
@@ -134,11 +136,9 @@ def _example(example: Labelled) -> Iterator[str]:
         "none": "nobody",
         "unknown": "not told",
     }
-    yield (
-        f"{kind[str(example.row['provenance'])]} ({example.row['launcher']}, {example.row['world_size']} ranks); it is in "
-        f"the training corpus. Label: `{example.category}`, culprit: {who.get(example.scope or '', example.scope)}; the "
-        "lines that prove it are marked."
-    )
+    row, culprit = example.row, who.get(example.scope or "", example.scope)
+    yield f"{kind[row['provenance']]} ({row['launcher']}, {row['world_size']} ranks); it is in the training corpus."
+    yield f"Label: `{example.category}`, culprit: {culprit}; the lines that prove it are marked."
     yield "\n```{code-block} text\n:linenos:" + (f"\n:emphasize-lines: {proof}" if proof else "") + "\n"
     yield from (line if len(line) <= WIDE else f"{line[:WIDE]}…" for line in text.rstrip("\n").split("\n"))
     yield "```\n\nThe answer:\n\n```text"
