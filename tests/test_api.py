@@ -21,4 +21,4 @@ def test_names_stay_what_they_are_after_use() -> None:
 def test_a_diagnosis_shows_itself_in_a_notebook() -> None:
     html = ddpclassify.diagnose(["<script>alert(1)</script>", "ValueError: <b>"])._repr_html_()
     assert "<script>" not in html
-    assert html.startswith("<pre>")
+    assert html.startswith("<div ")

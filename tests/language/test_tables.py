@@ -83,10 +83,9 @@ def spoken(path: Path) -> Iterator[str]:
             yield from literals(node.args[0])
 
 
-# Scripts of training jobs, with a `say` of their own.
-JOBS = SOURCE / "generate" / "jobs" / "workloads"
-
-ENGLISH = ({told for path in SOURCE.rglob("*.py") if JOBS not in path.parents for told in spoken(path)} | TABLES) - {""}
+# The jobs that the generator runs speak for themselves.
+MODULES = [path for path in SOURCE.rglob("*.py") if "workloads" not in path.parts]
+ENGLISH = ({told for path in MODULES for told in spoken(path)} | TABLES) - {""}
 
 
 def fields(template: str) -> set[str]:

@@ -36,6 +36,20 @@ LEADS = ("Training failed", "Unhandled exception in main", "An error occurred du
          "Exception in worker", "Job aborted", "Error in training loop")  # fmt: skip
 
 
+OF_A_HOST = {
+    "build_error",
+    "cuda_error",
+    "dependency_error",
+    "gpu_environment",
+    "native_crash",
+    "resource_limit",
+    "shm_exhausted",
+    "storage_error",
+}
+"""Categories whose faults may lie in one of several hosts: its driver, its disk, its packages, its limits."""
+HOST_WIDE = 0.4
+"""How often such a fault then shows on all ranks of one host, and on no other."""
+
 RANK_ZERO = (
     "{site}/lightning_utilities/core/rank_zero.py | wrapped_fn | return fn(*args, **kwargs)",
     "{site}/pytorch_lightning/utilities/rank_zero.py | wrapped_fn | return fn(*args, **kwargs)",
@@ -251,13 +265,18 @@ class _Telling:
         choice = weighted(rng, where or {"all": 1.0})
         if choice == "launcher":
             return "launcher", ()
+        of_host = choice == "some" or (choice == "all" and self.category in OF_A_HOST)
+        if of_host and len(self.job.hosts) > 1 and rng.random() < HOST_WIDE:
+            first = rng.randrange(len(self.job.hosts)) * self.job.per_node
+            return "ranks", tuple(range(first, first + self.job.per_node))
         if world == 1 or choice == "all":
             return "all", tuple(range(world))
         if choice == "rank0" and self.phase != "import" and rng.random() < 0.5:
             self.rank_zero = Frame.parse(rng.choice(RANK_ZERO))
-        if choice == "some" and len(self.job.hosts) > 1 and rng.random() < 0.5:
-            first = rng.randrange(len(self.job.hosts)) * self.job.per_node
-            return "ranks", tuple(range(first, first + self.job.per_node))
+        if choice == "some" and self.job.per_node > 2 and rng.random() < 0.4:
+            # The last of every host: more processes than devices, or than what else a host has.
+            least = rng.randrange(1, self.job.per_node)
+            return "ranks", tuple(rank for rank in range(world) if rank % self.job.per_node >= least)
         if choice == "some" and world > 2:
             ranks = rng.sample(range(world), rng.randint(2, max(2, min(world - 1, world // 2))))
             return "ranks", tuple(sorted(ranks))
