@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 
 from ddpclassify.language import current
 from ddpclassify.tables import read_toml
+from ddpclassify.taxonomy.table import Table
 
 __all__ = [
     "ORIGINS",
@@ -229,7 +230,7 @@ def _load(name: str, language: str) -> Category:
         path = _HERE / "categories" / f"{name}.toml"
     else:
         raise _unknown("category", name, _NAMES)
-    table = _Table(read_toml(path), path.name)
+    table = Table(read_toml(path), path.name)
     table.text("name")
     return _category(table, name)
 
@@ -292,7 +293,7 @@ def load_file(path: str | PathLike[str]) -> dict[str, Category]:
         If the file can't be read.
     """
     path = Path(path)
-    root = _Table(read_toml(path), str(path))
+    root = Table(read_toml(path), str(path))
     found = root.table("category")
     root.end()
     return from_tables(found.data, found.where)
@@ -318,7 +319,7 @@ def _unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     return UnknownNameError(f"there is no {kind} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
-def _category(table: _Table, name: str) -> Category:
+def _category(table: Table, name: str) -> Category:
     category = Category(
         name=name,
         title=table.text("title", name.replace("_", " ")),
@@ -340,19 +341,19 @@ def _category(table: _Table, name: str) -> Category:
     return category
 
 
-def _neighbour(table: _Table) -> Neighbour:
+def _neighbour(table: Table) -> Neighbour:
     neighbour = Neighbour(table.text("category"), table.text("how"))
     table.end()
     return neighbour
 
 
-def _missing(table: _Table) -> Missing:
+def _missing(table: Table) -> Missing:
     missing = Missing(table.text("when"), table.texts("flags"))
     table.end()
     return missing
 
 
-def _reason(table: _Table) -> Reason:
+def _reason(table: Table) -> Reason:
     reason = Reason(
         id=table.text("id"),
         title=table.text("title"),
@@ -362,74 +363,3 @@ def _reason(table: _Table) -> Reason:
     )
     table.end()
     return reason
-
-
-class _Table:
-    """A TOML table that is taken apart key by key; `end` complains about what nobody asked for.
-
-    `where` is the file and the path inside it, the beginning of every complaint.
-    """
-
-    def __init__(self, data: object, where: str) -> None:
-        self.where = where
-        if not isinstance(data, dict):
-            raise ValueError(f"{where}: must be a table, not {_kind(data)}")
-        self.data: dict[str, Any] = dict(data)
-
-    def _at(self, key: str) -> str:
-        # "file.toml: category.NAME.key"
-        return f"{self.where}.{key}" if ": " in self.where else f"{self.where}: {key}"
-
-    def _take(self, key: str) -> object:
-        if key not in self.data:
-            raise ValueError(f"{self._at(key)}: is missing")
-        return self.data.pop(key)
-
-    def _string(self, value: object, at: str) -> str:
-        if not isinstance(value, str):
-            raise ValueError(f"{at}: must be text, not {_kind(value)}")
-        if not value.strip():
-            raise ValueError(f"{at}: is empty")
-        return value
-
-    def text(self, key: str, default: str | None = None) -> str:
-        """Prose on one line: the line breaks of a file are for its editor."""
-        if default is not None and key not in self.data:
-            return default
-        return " ".join(self._string(self._take(key), self._at(key)).split())
-
-    def choice(self, key: str, allowed: tuple[str, ...]) -> str:
-        value = self.text(key)
-        if value not in allowed:
-            raise ValueError(f"{self._at(key)}: must be one of {', '.join(allowed)}; not {value!r}")
-        return value
-
-    def texts(self, key: str, *, optional: bool = False, verbatim: bool = False) -> tuple[str, ...]:
-        if optional and key not in self.data:
-            return ()
-        items = self._take(key)
-        if not isinstance(items, list) or not items:
-            raise ValueError(f"{self._at(key)}: must be a list of texts, not {_kind(items)}")
-        texts = [self._string(item, f"{self._at(key)}[{i}]") for i, item in enumerate(items)]
-        return tuple(texts if verbatim else (" ".join(text.split()) for text in texts))
-
-    def table(self, key: str) -> _Table:
-        return _Table(self._take(key), self._at(key))
-
-    def tables(self, key: str) -> list[_Table]:
-        items = self.data.pop(key, [])
-        if not isinstance(items, list):
-            raise ValueError(f"{self._at(key)}: must be a list of tables, not {_kind(items)}")
-        return [_Table(item, f"{self._at(key)}[{i}]") for i, item in enumerate(items)]
-
-    def end(self) -> None:
-        for key in self.data:
-            raise ValueError(f"{self._at(key)}: unknown key")
-
-
-_KINDS = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a table"}
-
-
-def _kind(value: object) -> str:
-    """Say what a value is in the words of somebody who writes the file."""
-    return "an empty list" if value == [] else _KINDS.get(type(value), "a date or time")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ddpclassify import load_model
 from ddpclassify.report import text_report
 
-CASES = sorted((Path(__file__).parent / "cases").glob("*.log"))
+CASES = sorted((Path(__file__).parent.parent / "cases").glob("*.log"))
 LINES = sorted({line for path in CASES for line in path.read_text("utf-8").split("\n")})
 
 
