@@ -108,7 +108,9 @@ def train(
         if as_json:
             report: dict[str, Any] = {"logs": len(given), "new": new_figures.to_dict()}
             report["old"] = old_figures.to_dict() if old_figures else None
-            click.echo(json.dumps(report | {"written": force or not (worse and replaces), "held_out": training.held_out}))
+            click.echo(
+                json.dumps(report | {"written": force or not (worse and replaces), "held_out": training.held_out})
+            )
         else:
             click.echo(_table(len(given), old_figures, new_figures, old))
         if worse and replaces and not force:

@@ -307,7 +307,7 @@ def from_tables(tables: object, where: str) -> dict[str, Category]:
     ValueError
         As `load_file`.
     """
-    found = _Table(tables, where)
+    found = Table(tables, where)
     return {name: _category(found.table(name), name) for name in list(found.data)}
 
 
