@@ -129,7 +129,9 @@ def run_one(job: JobPlan, scratch: Path) -> tuple[bytes, dict[str, Any] | None]:
             started = time.strftime("%Y-%m-%dT%H:%M:%S")
             raw, lost = _run(wrapped(job.fault.act, shlex.split(command)), folder, job)
         log = _renamed(raw, folder, job)
-        label = label_of(job, log, lost)
+        # Where two ranks' writes cut a path in two, it keeps this machine's names.
+        whole = folder.name.encode() not in log and folder.parent.name.encode() not in log
+        label = label_of(job, log, lost) if whole else None
         if label is not None:
             label["started"] = started
         return log, label
