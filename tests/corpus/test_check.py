@@ -95,5 +95,5 @@ def test_a_recorded_log_names_nothing_of_the_machine(
 def test_groups_of_the_executed_corpus() -> None:
     rows = [each.row for each in load_corpus(EXECUTED)]
     counts = {grouping: len({group_of(row, grouping) for row in rows}) for grouping in GROUPINGS}
-    assert counts["workload"] < counts["launcher"] < counts["template"] < len(rows)
+    assert max(counts["workload"], counts["launcher"]) < counts["template"] < len(rows)
     assert group_of({"log": "own.log"}, "launcher") == "own.log"

@@ -67,7 +67,7 @@ def test_train_leaves_the_old_model_or_the_new(corpus: Path, tmp_path: Path) -> 
         assert load(tmp_path / "model")[1]["name"] in ("old", "new")
     whole_run([*line, "--name", "new"])
     assert load(tmp_path / "model")[1]["name"] == "new"
-    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["card.json", "model.bin"]
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["card.json", "held_out.txt", "model.bin"]
 
 
 def test_a_model_written_again_and_again_is_whole_at_any_moment(tmp_path: Path) -> None:
