@@ -38,7 +38,8 @@ Both hold invented users, hosts and paths only. `template` names the fault: spli
 Of the executed logs those named `logs/0...` were drawn with seed 11 by an earlier version with fewer faults and
 launchers, those named `logs/1...` are the first 945 jobs of seed 1001.
 
-Known gaps: fewer executed logs than the 1,500 aimed at; no log of a real GPU job; executed jobs are of one PyTorch release and of one machine.
+Known gaps: fewer executed logs than the 1,500 aimed at; no log of a real GPU job; executed jobs are of one PyTorch
+release and of one machine.
 """
 
 
