@@ -25,8 +25,6 @@ ORDER = (
 EXCEPTIONS = {
     ("types", "page"),  # a Diagnosis shows itself as a card in a notebook
 }
-# To be moved: `read_lines` belongs to the corpus.
-OWED = {("corpus", "evaluation")}
 LONGEST = 420  # lines; about 400, as CONTRIBUTING says
 ACROSS = {"cases", "docs", "hostile", "metamorphic", "notebooks"}  # tests that belong to no one part
 
@@ -66,7 +64,7 @@ def test_no_part_knows_a_later_one(part: str) -> None:
     later = set(ORDER[ORDER.index(part) + 1 :])
     found = [(other, now, path) for path in MODULES if part_of(path) == part for other, now in imports(path)]
     known = {(part, other) for other, _, _ in found if other in later}
-    allowed = {pair for pair in EXCEPTIONS | OWED if pair[0] == part}
+    allowed = {pair for pair in EXCEPTIONS if pair[0] == part}
     assert known == allowed
     assert not [str(path) for other, now, path in found if now and (part, other) in EXCEPTIONS]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ddpclassify.corpus import Labelled, load_corpus
-from ddpclassify.evaluation.runners import read_lines
+from ddpclassify.corpus.lines import read_lines
 from ddpclassify.types import InputError
 
 

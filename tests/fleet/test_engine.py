@@ -115,6 +115,18 @@ def test_a_dask_worker_killed_in_the_middle(
     assert texts(out) == texts(tmp_path / "quiet")
 
 
+def test_a_ray_worker_killed_in_the_middle(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    folder, out = logs(tmp_path / "logs", 200), tmp_path / "out"
+    process = start(folder, out, "--backend", "ray", "-j", 2)
+    wait_for(lambda: list(out.glob("part-*.jsonl")))
+    found = subprocess.run(["pgrep", "-f", "^ray::PoolActor"], capture_output=True, check=True).stdout
+    os.kill(int(found.split()[0]), signal.SIGKILL)
+    assert ended(process) == 0
+    fleet(folder, "-o", tmp_path / "quiet", "-j", 2)
+    assert texts(out) == texts(tmp_path / "quiet")
+
+
 def test_stopped_and_started_again(tmp_path: Path) -> None:
     folder, out = logs(tmp_path / "logs", 60), tmp_path / "out"
     process = start(folder, out, "-j", 1)

@@ -19,7 +19,7 @@ from ddpclassify.model import answer, load, save
 from ddpclassify.model.answers import Parts, category_features, category_words
 from ddpclassify.train.cache import pipeline
 from ddpclassify.train.export import pipelines
-from ddpclassify.train.fit import Settings, fit_one
+from ddpclassify.train.linear import Settings, fit_one
 
 CASES = sorted((Path(__file__).parents[1] / "cases").glob("*.log"))[:6]
 WORDS = [["a", "b", "a"], ["b", "c"], ["c"], ["a", "d", "d", "d"], ["unseen"], []] * 4

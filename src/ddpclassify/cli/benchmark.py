@@ -143,16 +143,13 @@ def _run_baselines(labelled: Sequence[Labelled]) -> dict[str, Run]:
 
 def _save(folder: Path, report: dict[str, Any], runs: dict[str, Run], marks: dict[str, Marks]) -> None:
     from ddpclassify.evaluation.picture import picture
+    from ddpclassify.files import write_whole
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "report.json").write_text(json.dumps(report, indent=1) + "\n", "utf-8")
-        for name, own in marks.items():
-            if any(own.given):
-                drawn = picture(name, own, runs[name].predictions)
-                (folder / f"{name.replace('/', '_')}.svg").write_text(drawn, "utf-8")
-    except OSError as error:
-        raise click.ClickException(f"{folder}: {error.strerror or error}") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "report.json", json.dumps(report, indent=1) + "\n")
+    for name, own in marks.items():
+        if any(own.given):
+            write_whole(folder / f"{name.replace('/', '_')}.svg", picture(name, own, runs[name].predictions))
 
 
 def _load(path: Path | None) -> Any:

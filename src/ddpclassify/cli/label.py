@@ -31,11 +31,20 @@ def label(folder: Path, model_path: Path | None, jobs: int) -> None:
     \b
       ddpclassify train FOLDER --with builtin -o our-model/
     """
+    from ddpclassify.files import alone
+
+    with alone(folder):
+        _label(folder, model_path, jobs)
+
+
+def _label(folder: Path, model_path: Path | None, jobs: int) -> None:
     from ddpclassify.corpus import LABELS, load_corpus
+    from ddpclassify.files import whole_lines
     from ddpclassify.report.text import text_report
     from ddpclassify.train.choice import next_to_label
 
     file = folder / LABELS
+    whole_lines(file)
     done = {each.log for each in load_corpus(folder)} if file.is_file() and file.stat().st_size else set[str]()
     found = _diagnoses(folder, model_path, jobs)
     labelled = [found.pop(log) for log in sorted(done & set(found))]

@@ -45,15 +45,16 @@ def model(path: Path | None, category: str | None, form: str | None, output: Pat
 
 
 def _export(found: Model, output: Path) -> None:
+    import io
+
     import joblib
 
+    from ddpclassify.files import write_whole
     from ddpclassify.train.export import pipelines
-    from ddpclassify.types import InputError
 
-    try:
-        joblib.dump(pipelines(found.parts), output)
-    except OSError as error:
-        raise InputError(f"{output}: {error.strerror or error}") from error
+    content = io.BytesIO()
+    joblib.dump(pipelines(found.parts), content)
+    write_whole(output, content.getvalue())
     click.echo(f"wrote {output}")
 
 

@@ -82,16 +82,16 @@ def train(
     from ddpclassify.api import default_folder
     from ddpclassify.files import alone
     from ddpclassify.train import compare, fit, load_samples, weights_of, write_model
-    from ddpclassify.train.builtin import resolve
+    from ddpclassify.train.builtin import is_builtin, resolve
     from ddpclassify.types import InputError
 
     advice = _advice(corpora, own)
     replaces = (output / "card.json").exists()
     builtin = _load(default_folder())
     known = compare.read_marks(output if replaces else default_folder())
-    old = builtin
-    if replaces:  # without its held-out answers a model would be asked about logs that it was trained on
-        old = _load(output) if known else None
+    # Without its held-out answers a model would be asked about logs that it was trained on.
+    taught = replaces or any(map(is_builtin, corpora))
+    old = None if taught and not known else _load(output) if replaces else builtin
     progress = counter()
     samples = load_samples(corpora, progress=progress, **reading)
     mine = range(len(samples))

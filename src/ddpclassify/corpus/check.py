@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ddpclassify import taxonomy
 from ddpclassify.corpus import LABELS, Labelled, _labelled, _unpacked
-from ddpclassify.evaluation.runners import read_lines
+from ddpclassify.corpus.lines import read_lines
 from ddpclassify.types import InputError
 
 __all__ = ["check"]

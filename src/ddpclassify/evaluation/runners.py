@@ -10,12 +10,11 @@ from typing import Any, Protocol
 
 from ddpclassify.baselines import BASELINES
 from ddpclassify.corpus import Labelled
+from ddpclassify.corpus.lines import read_lines
 from ddpclassify.evaluation.prediction import NO_ANSWER, Prediction, from_answer, from_dict
-from ddpclassify.read.blocks import Blocks
-from ddpclassify.read.sources import list_files, opened
-from ddpclassify.types import InputError, SourceFile
+from ddpclassify.types import InputError
 
-__all__ = ["Run", "read_lines", "run_baseline", "run_model"]
+__all__ = ["Run", "run_baseline", "run_model"]
 
 Tick = Callable[[str, int, int], None]  # told the tool, how many logs are done, of how many
 _FIELDS = ("category", "confidence", "candidates", "scope", "culprit_ranks", "evidence")
@@ -35,34 +34,6 @@ class Model(Protocol):
 
     def diagnose(self, path: Path) -> Any:
         """Return the diagnosis of the log at `path`."""
-
-
-def read_lines(path: Path) -> tuple[list[str], list[tuple[str | None, int]]]:
-    """Return a log's lines and, for each, its file (None for a single file) and number.
-
-    A folder's files follow each other, the last attempt's only. The rank that a file's name states is put in front of
-    its lines as a launcher would: the baselines know no files.
-    """
-    found = list_files(path)
-    last = max((source.attempt or 0 for source, _ in found), default=0)
-    lines: list[str] = []
-    places: list[tuple[str | None, int]] = []
-    for source, file in found:
-        if source.attempt is not None and source.attempt != last:
-            continue
-        with opened(file) as fill:
-            text = b"".join(bytes(block[:n]) for block, n in Blocks(fill, overlap=0)).decode("utf-8", "replace")
-        own = text.removesuffix("\n").split("\n") if text else []
-        tag = _tag(source) if path.is_dir() else ""
-        lines += [tag + line for line in own]
-        places += [(source.name if path.is_dir() else None, number) for number in range(1, len(own) + 1)]
-    return lines, places
-
-
-def _tag(source: SourceFile) -> str:
-    if source.rank is not None:
-        return f"[rank{source.rank}]: "
-    return f"[default{source.local_rank}]:" if source.local_rank is not None else ""
 
 
 def run_baseline(name: str, corpus: Sequence[Labelled], tick: Tick) -> Run:

@@ -47,6 +47,7 @@ class Engine:
         self._backend = backend
         options = _CONNECT[backend](self._open, scheduler)
         self._died = _deaths(backend)
+        self._unordered = backend != "ray"  # joblib can't take answers from Ray as they come
         # Numeric libraries' own threads would only get in each other's way: a process has one core.
         self._open.enter_context(parallel_config(backend, n_jobs=jobs or -1, inner_max_num_threads=None, **options))
         self.jobs = effective_n_jobs(jobs or -1)
@@ -70,8 +71,10 @@ class Engine:
         out = 2 * self.jobs  # batches that are given out before the first of them has come back
         while left:
             try:
-                pool = Parallel(return_as="generator_unordered", pre_dispatch=out, batch_size=1)
-                for start, answers in pool(delayed(_numbered)(work, *each) for each in list(left.items())):
+                how = "generator_unordered" if self._unordered else "list"
+                pool = Parallel(return_as=how, pre_dispatch=out, batch_size=1)
+                given = list(left.items()) if self._unordered else list(left.items())[:out]
+                for start, answers in pool(delayed(_numbered)(work, *each) for each in given):
                     del left[start]
                     yield start, answers
             except self._died:

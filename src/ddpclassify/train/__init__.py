@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ddpclassify.train.fit import Settings, Training, fit
+from ddpclassify.train.fit import Training, fit
+from ddpclassify.train.linear import Settings
 from ddpclassify.train.samples import Sample, load_samples
 from ddpclassify.types import InputError
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from ddpclassify.diagnosis import decide
 from ddpclassify.evaluation.metrics import mark
 from ddpclassify.evaluation.prediction import from_dict
+from ddpclassify.files import write_whole
 from ddpclassify.model import answer
 from ddpclassify.model.answers import Answers, Parts
 from ddpclassify.train.samples import Sample
@@ -71,9 +71,7 @@ def read_marks(folder: Path | None) -> dict[str, str]:
 
 def write_marks(folder: Path, marks: Mapping[str, str]) -> None:
     """Keep the held-out marks in a model folder."""
-    temporary = folder / f".{MARKS}.{os.getpid()}"
-    temporary.write_text("".join(f"{key} {marks[key]}\n" for key in sorted(marks)), "ascii")
-    temporary.replace(folder / MARKS)
+    write_whole(folder / MARKS, "".join(f"{key} {marks[key]}\n" for key in sorted(marks)))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ddpclassify.api import default_folder, load_model
 from ddpclassify.model import answer
 from ddpclassify.model.linear import Array
-from ddpclassify.train.fit import Settings, fit
+from ddpclassify.train.fit import fit
+from ddpclassify.train.linear import Settings
 from ddpclassify.train.samples import Sample
 
 __all__ = ["LogClassifier"]

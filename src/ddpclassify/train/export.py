@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from ddpclassify.features import Features
 from ddpclassify.model.answers import Parts
 from ddpclassify.model.linear import Part
-from ddpclassify.train.fit import identity
+from ddpclassify.train.linear import identity
 
 __all__ = ["pipeline_of", "pipelines"]
 

@@ -6,20 +6,13 @@ template. So each step's answers on the training corpus come from grouped cross-
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from scipy import sparse
 from scipy.special import softmax
-from sklearn.base import clone
-from sklearn.feature_extraction import DictVectorizer
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
@@ -29,147 +22,9 @@ from ddpclassify.features.culprits import rank_features, scope_features
 from ddpclassify.model.answers import Answers, Parts, category_features, category_words, culprits, ranked_causes
 from ddpclassify.model.linear import Array, Columns, Part
 from ddpclassify.train.confidence import chow_threshold, temperature
+from ddpclassify.train.linear import SEED, Fitted, Settings, blind, fit_one, out_of_fold
 from ddpclassify.train.samples import Sample
 from ddpclassify.types import InputError
-
-FOLDS = 5
-FEW = 50
-"""In fewer rows than this every word counts: hardly any comes twice."""
-SEED = 20261201
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Hyper-parameters; chosen by grouped cross-validation (see the model card)."""
-
-    c_cause: float = 1.0
-    c_category: float = 0.3
-    c_reason: float = 4.0
-    c_scope: float = 0.3
-    c_rank: float = 1.0
-    min_df: int = 2
-    max_terms: int = 40_000
-
-
-def identity(words: list[str]) -> list[str]:
-    """Pass ready-made words through scikit-learn's vectoriser."""
-    return words
-
-
-@dataclass
-class Fitted:
-    """A fitted estimator with its vectorisers."""
-
-    words: TfidfVectorizer | None
-    names: DictVectorizer
-    model: LogisticRegression | LinearSVC
-
-    def matrix(self, words: Sequence[list[str]], features: Sequence[Features]) -> Any:
-        named = self.names.transform(features)
-        return sparse.hstack([self.words.transform(words), named]).tocsr() if self.words is not None else named.tocsr()
-
-    def probabilities(self, words: Sequence[list[str]], features: Sequence[Features]) -> Array:
-        scores = self.model.decision_function(self.matrix(words, features))
-        both = scores if scores.ndim == 2 else np.stack([np.zeros(len(scores)), scores], axis=1)
-        return np.asarray(softmax(both, axis=1))
-
-    def part(self, temperature: float = 1.0) -> Part:
-        terms = {str(t): int(i) for t, i in self.words.vocabulary_.items()} if self.words is not None else {}
-        terms = dict(sorted(terms.items(), key=lambda kv: kv[1]))
-        idf = np.asarray(self.words.idf_, np.float64) if self.words is not None else np.zeros(0)
-        names = {str(n): i for i, n in enumerate(self.names.get_feature_names_out())}
-        return Part(
-            terms,
-            names,
-            idf,
-            Columns.of(self.model.coef_),
-            np.asarray(self.model.intercept_, np.float64),
-            tuple(map(str, self.model.classes_)),
-            temperature,
-        )
-
-
-def fit_one(
-    words: Sequence[list[str]] | None,
-    features: Sequence[Features],
-    y: Sequence[str],
-    weight: Sequence[float] | None,
-    model: LogisticRegression | LinearSVC,
-    settings: Settings,
-) -> Fitted:
-    """Fit one linear model over words and named features."""
-    vectors = None
-    if words is not None and any(words):
-        vectors = TfidfVectorizer(
-            analyzer=identity,
-            sublinear_tf=True,
-            min_df=settings.min_df if len(words) >= FEW else 1,
-            max_features=settings.max_terms,
-            dtype=np.float64,
-        )
-        vectors.fit(words)
-    names = DictVectorizer(dtype=np.float64)
-    names.fit(features)
-    fitted = Fitted(vectors, names, clone(model))
-    with warnings.catch_warnings():  # a small corpus may well have many categories
-        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        fitted.model.fit(fitted.matrix(words or (), features), list(y), sample_weight=weight)
-    # Stored as float32: round here, so that the file and the estimator give the same answers.
-    fitted.model.coef_ = fitted.model.coef_.astype(np.float32).astype(np.float64)
-    return fitted
-
-
-def out_of_fold(
-    words: Sequence[list[str]] | None,
-    features: Sequence[Features],
-    y: Sequence[str],
-    weight: Sequence[float] | None,
-    groups: Sequence[str],
-    model: LogisticRegression | LinearSVC,
-    settings: Settings,
-) -> tuple[Array, list[str]]:
-    """Return probabilities for every row from models that saw no row of its group, and their classes."""
-    classes = sorted(set(y))
-    out = np.full((len(y), len(classes)), 1e-9)
-    folds = GroupKFold(n_splits=min(FOLDS, len(set(groups))))
-
-    def fold(train: Array, test: Array) -> tuple[Array, list[str], Array]:
-        if len(only := {y[i] for i in train}) == 1:
-            return test, list(only), np.ones((len(test), 1))
-        fitted = fit_one(
-            None if words is None else [words[i] for i in train],
-            [features[i] for i in train],
-            [y[i] for i in train],
-            None if weight is None else [weight[i] for i in train],
-            model,
-            settings,
-        )
-        got = fitted.probabilities([] if words is None else [words[i] for i in test], [features[i] for i in test])
-        return test, list(fitted.model.classes_), got
-
-    splits = folds.split(np.zeros(len(y)), y, groups)
-    for test, names, got in Parallel(n_jobs=-1)(delayed(fold)(*split) for split in splits):
-        out[np.ix_(test, [classes.index(k) for k in names])] = got
-    return out, classes
-
-
-def blind(
-    features: Sequence[Features],
-    y: Sequence[str],
-    weight: Sequence[float],
-    groups: Sequence[str],
-    model: LogisticRegression,
-    settings: Settings,
-) -> dict[str, Part]:
-    """Return for each group a model that saw no row of it."""
-    found: dict[str, Part] = {}
-    folds = GroupKFold(n_splits=min(FOLDS, len(set(groups))))
-    for train, test in folds.split(np.zeros(len(y)), y, groups):
-        if len({y[i] for i in train}) > 1:
-            x, k, w = ([rows[i] for i in train] for rows in (features, y, weight))
-            part = fit_one(None, x, k, w, model, settings).part()
-            found.update((groups[i], part) for i in test)
-    return found
 
 
 def rate(marks: Sequence[bool]) -> float | None:
@@ -312,7 +167,10 @@ def _fit(
     log_words = [category_words(s.described, p) for s, p in zip(samples, scores, strict=True)]
     log_features = [category_features(s.described, p) for s, p in zip(samples, scores, strict=True)]
     probabilities, classes = out_of_fold(log_words, log_features, y, weight, groups, category_model, settings)
-    t = temperature(probabilities, [classes.index(k) for k in y])
+    truth_at = [classes.index(k) for k in y]
+    # Of a category with one template the other folds know nothing: such rows tell nothing of the confidence.
+    knowable = [i for i, j in enumerate(truth_at) if probabilities[i, j] > 0] or list(range(len(y)))
+    t = temperature(probabilities[knowable], [truth_at[i] for i in knowable])
     calibrated = softmax(np.log(np.clip(probabilities, 1e-12, 1)) / t, axis=1)
     right = np.array([classes[int(j)] == k for j, k in zip(calibrated.argmax(1), y, strict=True)], dtype=float)
     category = fit_one(log_words, log_features, y, weight, category_model, settings)
@@ -397,6 +255,6 @@ def _fit(
         "logs": len(samples),
         "groups": len(set(groups)),
         "temperature": t,
-        "calibration": reliability(calibrated.max(1), right),
+        "calibration": reliability(sure[knowable], right[knowable]),
     }
-    return Training(parts, held_out, chow_threshold(calibrated.max(1), right), answers)
+    return Training(parts, held_out, chow_threshold(sure[knowable], right[knowable]), answers)

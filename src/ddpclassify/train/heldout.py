@@ -9,7 +9,8 @@ from sklearn.model_selection import GroupKFold
 
 from ddpclassify.diagnosis import decide
 from ddpclassify.model.answers import answer
-from ddpclassify.train.fit import FOLDS, fit
+from ddpclassify.train.fit import fit
+from ddpclassify.train.linear import FOLDS
 from ddpclassify.train.samples import Sample
 from ddpclassify.types import Diagnosis
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import pkgutil
@@ -289,19 +288,3 @@ def _write(out: Path, labels: Any, jobs: Sequence[tuple[int, str]], results: Ite
         path = f"logs/{number:06d}.log"
         (out / path).write_bytes(rendered.text.encode())
         labels.write(json.dumps({"log": path, **rendered.label}, ensure_ascii=False) + "\n")
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Command line of the renderer."""
-    parser = argparse.ArgumentParser(description=render_corpus.__doc__.splitlines()[0] if render_corpus.__doc__ else "")
-    parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--category", action="append", help="restrict to this category (may be repeated)")
-    parser.add_argument("--workers", type=int, default=1)
-    options = parser.parse_args(arguments)
-    render_corpus(options.out, options.count, options.seed, categories=options.category, workers=options.workers)
-
-
-if __name__ == "__main__":
-    main()
