@@ -13,7 +13,7 @@ from ddpclassify import load_model
 from ddpclassify.cli.train import train
 from ddpclassify.features import Described
 from ddpclassify.model import load
-from ddpclassify.train import builtin, cache, load_samples, weights_of
+from ddpclassify.train import builtin, cache, fit, load_samples, weights_of
 from ddpclassify.train.compare import MARKS, marks_of_model, read_marks, sample_key
 from ddpclassify.types import InputError
 
@@ -178,3 +178,26 @@ def test_builtin_means_its_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(builtin, "_PLACES", (tmp_path,))
     with pytest.raises(InputError, match="no built-in corpora"):
         builtin.resolve(("builtin",))
+
+
+def test_the_built_in_model_is_not_asked_what_it_was_taught(
+    house: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builtin, "_PLACES", (tmp_path,))
+    taught = house("house").rename(tmp_path / "rendered.tar.xz")
+    assert json.loads(run(taught, "-o", tmp_path / "a", "--json").stdout)["old"] is None
+    assert json.loads(run(house("other"), "-o", tmp_path / "b", "--json").stdout)["old"] is not None
+
+
+def test_a_category_with_one_template_does_not_make_all_answers_unsure(house: Build) -> None:
+    """The folds that are asked about it never saw it: that tells nothing of how sure the others may be."""
+    folder = house()
+    rows = [json.loads(line) for line in (folder / "labels.jsonl").read_text().splitlines()]
+    for row in rows:
+        if row["category"] == "licence_denied":
+            row["template"] = "the only one"
+    (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    training = fit(load_samples([folder], 1), base=load_model().parts)
+    known = [a for a in training.held_out["calibration"]["bins"] if a["from"] >= 0.8]
+    assert sum(row["logs"] for row in known) == 16
+    assert training.held_out["temperature"] < 1
