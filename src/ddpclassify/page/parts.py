@@ -88,9 +88,7 @@ def lanes(story: Story, name: str, sparse: bool) -> Html:
         return Html("")
     parts = [
         tag("h3", say("How it spread" if story.begins else "What the ranks say"), id=f"{name}-spread"),
-        tag(
-            "div", picture(story, name), class_="scroll", tabindex=0, role="region", aria_label=say("Failures by rank")
-        ),
+        picture(story, name),
         legend(story),
         tag(
             "p",
@@ -128,8 +126,13 @@ def _in_words(story: Story, name: str) -> Html:
             )
         )
     head = tag("thead", tag("tr", *(tag("th", say(h), scope="col") for h in _COLUMNS)))
-    table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
-    return tag("details", tag("summary", say("The picture in words")), table)
+    words = say("The picture in words")
+    return tag("details", tag("summary", words), wide(tag("table", head, tag("tbody", *rows)), words))
+
+
+def wide(table: Html, label: str, kind: str = "scroll") -> Html:
+    """Return a table that can be moved, with the keyboard too, where the page is narrower than it."""
+    return tag("div", table, class_=kind, tabindex=0, role="region", aria_label=label)
 
 
 def evidence(folded: Folded, d: Diagnosis, name: str) -> Html:
@@ -181,7 +184,7 @@ def excerpt(lines: Sequence[Line], marked: int) -> Html:
                 class_="l",
             )
         )
-    return tag("pre", join(rows), class_="log", tabindex=0)
+    return tag("pre", join(rows), class_="log")
 
 
 def failures(folded: Folded, told: Sequence[Told], name: str) -> Html:
@@ -268,7 +271,7 @@ def _sides(f: Failure, folded: Folded) -> Html | None:
     ]
     left = len(table.rows) - len(rows)
     caption = say("What differs between the ranks") + (say(" ({n} more rows left out)", n=left) if left > 0 else "")
-    return tag("div", tag("table", tag("caption", caption), head, tag("tbody", *rows)), class_="scroll sides")
+    return wide(tag("table", tag("caption", caption), head, tag("tbody", *rows)), caption, "scroll sides")
 
 
 def _traceback(event: Event, book: Book) -> Html:
