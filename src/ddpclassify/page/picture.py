@@ -275,8 +275,7 @@ def rank_map(story: Story, name: str) -> Html:
     step = max(1, math.ceil(14 / pitch))
     sparse = step * math.ceil(14 * wide / NARROW / step)
     labels = [
-        _name(r * wide, _at((r + 0.45) / top), "name" if r % sparse == 0 else "name wide")
-        for r in range(0, top, step)
+        _name(r * wide, _at((r + 0.45) / top), "name" if r % sparse == 0 else "name wide") for r in range(0, top, step)
     ]
     grid = tag(
         "svg",
