@@ -130,7 +130,7 @@ def _filter(failures: Sequence[Told]) -> Html:
 def _article(folded: Folded, d: Diagnosis, mine: list[Told], name: str) -> Html:
     return tag(
         "article",
-        parts.answer(d, name),
+        parts.answer(folded, d, name),
         parts.lanes(story(folded, d, mine), name, len(folded.events.log.lines) < d.lines),
         parts.evidence(folded, d, name),
         parts.advice(d, name),

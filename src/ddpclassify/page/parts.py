@@ -9,7 +9,7 @@ from ddpclassify.page.lanes import Story, Told
 from ddpclassify.page.markup import Html, join, prose, tag
 from ddpclassify.page.picture import STANDINGS, glyph, legend, picture, rank_map
 from ddpclassify.report.differences import differences
-from ddpclassify.report.stack import Book, Call, innermost, runs
+from ddpclassify.report.stack import Book, Call, innermost, origin, runs
 from ddpclassify.report.words import RETRY, bare, lead, listed, place, ranges, rank_words, shorten, title, what, who
 from ddpclassify.types import Diagnosis, Event, Failure, Folded, Line
 
@@ -20,7 +20,7 @@ _LANES = 40
 _SPARSE = " Of lines that say the same over and over, only the first and the last are drawn."
 
 
-def answer(d: Diagnosis, name: str) -> Html:
+def answer(folded: Folded, d: Diagnosis, name: str) -> Html:
     """Return the head: what failed, who began, whether to try again."""
     known = d.category != "unknown"
     heading = title(d.category) or d.category
@@ -54,18 +54,19 @@ def answer(d: Diagnosis, name: str) -> Html:
         tag("p", *chips, class_="chips"),
         tag("p", told, class_="who"),
         proof,
-        _facts(d),
+        _facts(folded, d),
         class_=f"answer {kind}",
     )
 
 
-def _facts(d: Diagnosis) -> Html:
+def _facts(folded: Folded, d: Diagnosis) -> Html:
     last = max(d.progress.values(), key=lambda p: p["line"], default=None) if d.progress else None
-    best = lead(d)
+    cause = lead(d) if d.category != "no_failure" else None
+    inner = innermost(origin(folded, cause))
     rows = (
         ("Again?", say(RETRY[d.retry]) if d.category != "no_failure" else None),
         ("Origin", say(d.origin) if d.origin != "none" else None),
-        ("Place", best["location"] if best and d.category != "no_failure" else None),
+        ("Place", inner.place if inner else cause and cause["location"]),
         ("Ranks", f"{d.world_size:,}" if d.world_size else None),
         ("Host", d.culprit_host),
         ("Last step seen", f"{last['step']:,} ({place(None, [last['line']])})" if last else None),
@@ -235,7 +236,8 @@ def _card(t: Told, folded: Folded, book: Book, name: str) -> Html:
         body.append(tag("p", tag("bdi", message), class_="message"))
     body.append(_sides(f, folded))
     if f.first.frames:
-        body.append(_traceback(f.first, book))
+        others = folded.events.events if t.standing == "cause" else ()
+        body.append(_traceback(book.stack(f.first, others)))
     body.append(_surroundings(f.first, book))
     return tag(
         "details",
@@ -274,8 +276,7 @@ def _sides(f: Failure, folded: Folded) -> Html | None:
     return wide(tag("table", tag("caption", caption), head, tag("tbody", *rows)), caption, "scroll sides")
 
 
-def _traceback(event: Event, book: Book) -> Html:
-    calls = book.calls(event)
+def _traceback(calls: Sequence[Call]) -> Html:
     inner = innermost(calls)
     parts: list[Html] = []
     for run in runs(calls):

@@ -110,7 +110,7 @@ def _name(words: object, y: object, kind: str = "name") -> Html:
     return tag("text", words, class_=kind, x=-13, y=y, text_anchor="end")
 
 
-def _line(kind: str, x1: float, x2: float, y1: float, y2: float) -> Html:
+def _stroke(kind: str, x1: float, x2: float, y1: float, y2: float) -> Html:
     return tag("line", class_=kind, x1=_at(x1), x2=_at(x2), y1=y1, y2=y2)
 
 
@@ -126,7 +126,7 @@ def _axis(story: Story, top: int, bottom: int) -> Html:
         if tick.gap:
             parts.append(tag("text", f"⋯ {tick.label} ⋯", class_="gap" + wide, **place))
         else:
-            parts.append(_line("tick" + wide, tick.x, tick.x, top, bottom + 4))
+            parts.append(_stroke("tick" + wide, tick.x, tick.x, top, bottom + 4))
             parts.append(tag("text", tick.label, class_=wide.strip() or None, **place))
     return tag("g", *parts, class_="axis", aria_hidden="true")
 
@@ -162,7 +162,7 @@ def _first(story: Story, bottom: int) -> Html:
     x, words = story.first
     right = x > 0.5
     label = tag("text", words, x=_at(x), dx=-6 if right else 6, y=16, text_anchor="end" if right else "start")
-    return tag("g", _line("since", x, x, 14, bottom), label, class_="first", aria_hidden="true")
+    return tag("g", _stroke("since", x, x, 14, bottom), label, class_="first", aria_hidden="true")
 
 
 def _row(lane: Lane, y: float, name: str, story: Story) -> Html:
@@ -184,7 +184,7 @@ def _row(lane: Lane, y: float, name: str, story: Story) -> Html:
 def _bar(lane: Lane, y: float) -> Html:
     """From the first to the last line of the lane's ranks; after its first failure in another colour."""
     if not lane.ranks:
-        return _line("outside", 0, 1, y, y)
+        return _stroke("outside", 0, 1, y, y)
     if lane.spoke is None:
         if lane.marks:
             return Html("")
@@ -195,9 +195,9 @@ def _bar(lane: Lane, y: float) -> Html:
     turn = end if hurt is None else min(max(hurt, start), end)
     parts = []
     if turn > start or hurt is None:
-        parts.append(_line("alive", start, max(turn, start + 0.0001), y, y))
+        parts.append(_stroke("alive", start, max(turn, start + 0.0001), y, y))
     if hurt is not None:
-        parts.append(_line("hurt", turn, max(end, turn + 0.0001), y, y))
+        parts.append(_stroke("hurt", turn, max(end, turn + 0.0001), y, y))
     return join(parts)
 
 
