@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,7 @@ _TRAIN = """
 import os, sys
 import torch, torch.distributed as dist
 
-def train(rank=None, port=None):
+def train(rank=os.environ.get("OMPI_COMM_WORLD_RANK"), port=sys.argv[-1]):
     if rank is not None:
         os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
     dist.init_process_group("gloo")
@@ -27,23 +29,17 @@ def train(rank=None, port=None):
 
 if __name__ == "__main__":
     if "--spawn" in sys.argv:
-        import socket
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
-        torch.multiprocessing.spawn(train, (port,), nprocs=2)
+        torch.multiprocessing.spawn(train, sys.argv[-1:], nprocs=2)
     else:
         train()
 """
 _SHELL = """
-export MASTER_ADDR=127.0.0.1 WORLD_SIZE=2
-MASTER_PORT=$({python} -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
-export MASTER_PORT
+export MASTER_ADDR=127.0.0.1 MASTER_PORT={port} WORLD_SIZE=2
 RANK=0 {python} {script} 2> >(sed -u 's/^/[rank0]: /' >&2) & first=$!
 RANK=1 {python} {script} 2> >(sed -u 's/^/[rank1]: /' >&2) & second=$!
 wait $second; status=$?; wait $first; exit $status
 """
-LAUNCHERS = ("torchrun", "spawn", "shell")
+LAUNCHERS = ("torchrun", "spawn", "mpirun", "shell")
 
 
 @pytest.fixture(params=LAUNCHERS)
@@ -52,11 +48,18 @@ def failing_job(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     pytest.importorskip("torch", reason="torch is not installed")
     script = tmp_path / "train.py"
     script.write_text(_TRAIN)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
     if request.param == "torchrun":
         return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(script)]
     if request.param == "spawn":
-        return [sys.executable, str(script), "--spawn"]
-    return ["bash", "-c", _SHELL.format(python=sys.executable, script=script)]
+        return [sys.executable, str(script), "--spawn", port]
+    if request.param == "mpirun":
+        if shutil.which("mpirun") is None:
+            pytest.skip("mpirun is not installed")
+        return ["mpirun", *"--allow-run-as-root --oversubscribe --tag-output -np 2".split(), sys.executable, str(script), port]
+    return ["bash", "-c", _SHELL.format(python=sys.executable, script=script, port=port)]
 
 
 # A house: its logs, one of its categories unknown elsewhere.

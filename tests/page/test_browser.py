@@ -68,6 +68,25 @@ def test_filter_leaves_the_failures_of_a_rank(tmp_path: Path) -> None:
     assert f"<title>{len(shown)} of {len(cards)} failures</title>" in dom
 
 
+@pytest.mark.parametrize("width", [1280, 800, 420])
+def test_nothing_is_cut_off_at_any_width(tmp_path: Path, width: int) -> None:
+    """No letter of the pictures leaves its section, and no line of the log has to be moved to be read."""
+    lines = [f"[rank{r}]: RuntimeError: {'a long line ' * 30}{r // 20}" for r in range(64)]
+    measuring = """<script>
+      const out = [...document.querySelectorAll("section.picture text, .log .l, .code")].filter((el) => {
+        const box = el.getBoundingClientRect(), room = el.closest("section").getBoundingClientRect();
+        return box.width && (box.left < room.left || box.right > room.right);
+      }).map((el) => el.textContent);
+      const clipped = [...document.querySelectorAll("pre")].filter((el) => el.scrollWidth > el.clientWidth + 1).length;
+      document.title = JSON.stringify([document.documentElement.scrollWidth <= innerWidth, out, clipped]);
+    </script>"""
+    html = page([load_model().explain(lines), load_model().explain(CASES / "nameerror-three-ranks-interleaved.log")])
+    out = tmp_path / "page.html"
+    out.write_text(re.sub("<meta http-equiv[^>]*>", "", html).replace("</body>", measuring + "</body>"), "utf-8")
+    dom = browse(tmp_path, out.as_uri(), f"--window-size={width},900", "--dump-dom").stdout
+    assert "<title>[true,[],0]</title>" in dom, re.search("<title>.*?</title>", dom)
+
+
 def test_log_text_never_runs(tmp_path: Path) -> None:
     evil = [
         "[rank0]: ValueError: </script><script>document.title='owned'</script>",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ddpclassify import language
 from ddpclassify.api import load_model
 from ddpclassify.page import axis, markup
 from ddpclassify.report import differences, stack, text_report, words
@@ -30,10 +31,20 @@ def test_examples(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("spoken", ["en", "zh"])
+@pytest.mark.parametrize("verbose", [False, True], ids=["", "verbose"])
 @pytest.mark.parametrize("path", sorted(CASES.glob("*.log")), ids=lambda p: p.stem)
-def test_fits_80_columns_and_reads_from_the_top(path: Path) -> None:
+def test_fits_80_columns(path: Path, verbose: bool, spoken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CASES)  # a path is never broken
+    language.use(spoken)
+    text = told(Path(path.name), verbose)
+    language.use("en")
+    assert [line for line in text.splitlines() if columns(line) > 80] == []
+
+
+@pytest.mark.parametrize("path", sorted(CASES.glob("*.log")), ids=lambda p: p.stem)
+def test_reads_from_the_top(path: Path) -> None:
     text = told(path)
-    assert max(map(columns, text.splitlines())) <= 80
     labels = [line[2:11].strip() for line in text.splitlines()[1:] if line[2:11].strip()]
     order = ["who", "proof", "where", "differ", "then", "progress", "check", "do", "retry", "missing"]
     shown = [label for label in labels if label in order]
@@ -48,6 +59,87 @@ def test_the_users_frame_comes_first_and_library_frames_are_folded() -> None:
     assert "called from train.py:151 in main" in lines[where + 2]
     assert "module.py:1751" not in told(OOM)
     assert "module.py:1751 in _wrapped_call_impl [torch]" in told(OOM, verbose=True)
+
+
+def where(log: str, tmp_path: Path) -> list[str]:
+    """The lines of `where` in the answer."""
+    path = tmp_path / "job.log"
+    path.write_text(log, encoding="utf-8")
+    lines = told(path).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("  where"))
+    end = next((i for i in range(start + 1, len(lines)) if lines[i][2] != " "), len(lines))
+    return [line[11:] for line in lines[start:end]]
+
+
+LIBRARY = "/opt/env/lib/python3.11/site-packages"
+MINE = """\
+Traceback (most recent call last):
+  File "/home/ann/train.py", line 90, in <module>
+    main()
+  File "/home/ann/train.py", line 60, in main
+    for batch in loader:
+"""
+WRAPPED = f"""\
+Traceback (most recent call last):
+  File "{LIBRARY}/urllib3/connection.py", line 198, in _new_conn
+    sock = connection.create_connection(
+socket.gaierror: [Errno -3] Temporary failure in name resolution
+
+The above exception was the direct cause of the following exception:
+
+{MINE}  File "{LIBRARY}/requests/adapters.py", line 700, in send
+    raise ConnectionError(e, request=request)
+requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443): Max retries exceeded
+"""
+WORKER = f"""\
+{MINE}  File "{LIBRARY}/torch/_utils.py", line 705, in reraise
+    raise exception
+RuntimeError: Caught RuntimeError in DataLoader worker process 6.
+Original Traceback (most recent call last):
+  File "{LIBRARY}/torch/utils/data/_utils/worker.py", line 308, in _worker_loop
+    data = fetcher.fetch(index)
+  File "{LIBRARY}/PIL/Image.py", line 10, in open
+    raise RuntimeError("broken data stream when reading image file")
+RuntimeError: broken data stream when reading image file
+"""
+LAUNCHER = f"""\
+Traceback (most recent call last):
+  File "/opt/env/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+  File "{LIBRARY}/torch/distributed/elastic/rendezvous/static_tcp_rendezvous.py", line 55, in next_rendezvous
+    self._store = TCPStore(
+RuntimeError: The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).
+"""
+GLUED = """\
+Traceback (most recent call last):
+Traceback (most recent call last):
+  File "/home/ann/train.py", line 90, in <module>
+  File "/home/ann/train.py", line 90, in <module>
+    main()    main()
+
+  File "/home/ann/train.py", line 60, in main
+  File "/home/ann/train.py", line 60, in main
+    total = lost + 1    total = lost + 1
+
+NameError: name 'lost' is not definedNameError: name 'lost' is not defined
+
+"""
+
+
+@pytest.mark.parametrize("log", [WRAPPED, WORKER], ids=["wrapped", "worker process"])
+def test_the_users_frame_is_found_in_the_traceback_that_an_exception_is_chained_to(log: str, tmp_path: Path) -> None:
+    lines = where(log, tmp_path)
+    assert lines[:3] == ["train.py:60 in main", "> for batch in loader:", "called from train.py:90 in <module>"]
+
+
+def test_a_traceback_without_the_users_frames_says_so(tmp_path: Path) -> None:
+    lines = where(LAUNCHER, tmp_path)
+    assert " ".join(lines).startswith("in torch, no line of your own code: static_tcp_rendezvous.py:55 in next_rendezv")
+
+
+def test_tracebacks_that_ranks_wrote_over_each_other_are_told_once(tmp_path: Path) -> None:
+    expected = ["train.py:60 in main", "> total = lost + 1", "called from train.py:90 in <module>"]
+    assert where(GLUED, tmp_path) == expected
 
 
 def test_equal_proofs_are_told_once_with_all_their_ranks() -> None:

@@ -101,6 +101,7 @@ def test_what_cannot_be_watched_is_said() -> None:
 
 
 @pytest.mark.gloo
+@pytest.mark.parametrize("failing_job", ["torchrun", "spawn", "mpirun"], indirect=True)
 def test_real_jobs_that_fail_under_three_launchers(failing_job: list[str], tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     # The parent of spawned processes speaks first, and of its clean-up: the failure itself comes seconds later.

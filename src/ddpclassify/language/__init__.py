@@ -51,8 +51,8 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> str:
 def say(english: str, /, **values: object) -> str:
     """Return a text in the spoken language, with its ``{fields}`` filled in.
 
-    >>> say("{n} frames deeper", n=3)
-    '3 frames deeper'
+    >>> say("{n} frames of {packages}", n=3, packages="torch")
+    '3 frames of torch'
     """
     text = english if _current == "en" else _table(_current).get(english, english)
     return text.format(**values) if values else text

@@ -93,7 +93,7 @@ def _overview(diagnoses: Sequence[Diagnosis], names: Sequence[str], unread: Sequ
         for d, name in zip(diagnoses, names, strict=True)
     ]
     head = tag("thead", tag("tr", *(tag("th", say(h), scope="col") for h in _HEADS)))
-    table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
+    table = parts.wide(tag("table", head, tag("tbody", *rows)), say("Logs"))
     return tag(
         "nav", tag("h2", say("{n} logs", n=len(names))), table, errors, class_="overview", aria_label=say("Logs")
     )
@@ -130,7 +130,7 @@ def _filter(failures: Sequence[Told]) -> Html:
 def _article(folded: Folded, d: Diagnosis, mine: list[Told], name: str) -> Html:
     return tag(
         "article",
-        parts.answer(d, name),
+        parts.answer(folded, d, name),
         parts.lanes(story(folded, d, mine), name, len(folded.events.log.lines) < d.lines),
         parts.evidence(folded, d, name),
         parts.advice(d, name),

@@ -9,7 +9,7 @@ from ddpclassify.page.lanes import Story, Told
 from ddpclassify.page.markup import Html, join, prose, tag
 from ddpclassify.page.picture import STANDINGS, glyph, legend, picture, rank_map
 from ddpclassify.report.differences import differences
-from ddpclassify.report.stack import Book, Call, innermost, runs
+from ddpclassify.report.stack import Book, Call, innermost, origin, runs
 from ddpclassify.report.words import RETRY, bare, lead, listed, place, ranges, rank_words, shorten, title, what, who
 from ddpclassify.types import Diagnosis, Event, Failure, Folded, Line
 
@@ -20,7 +20,7 @@ _LANES = 40
 _SPARSE = " Of lines that say the same over and over, only the first and the last are drawn."
 
 
-def answer(d: Diagnosis, name: str) -> Html:
+def answer(folded: Folded, d: Diagnosis, name: str) -> Html:
     """Return the head: what failed, who began, whether to try again."""
     known = d.category != "unknown"
     heading = title(d.category) or d.category
@@ -54,18 +54,19 @@ def answer(d: Diagnosis, name: str) -> Html:
         tag("p", *chips, class_="chips"),
         tag("p", told, class_="who"),
         proof,
-        _facts(d),
+        _facts(folded, d),
         class_=f"answer {kind}",
     )
 
 
-def _facts(d: Diagnosis) -> Html:
+def _facts(folded: Folded, d: Diagnosis) -> Html:
     last = max(d.progress.values(), key=lambda p: p["line"], default=None) if d.progress else None
-    best = lead(d)
+    cause = lead(d) if d.category != "no_failure" else None
+    inner = innermost(origin(folded, cause))
     rows = (
         ("Again?", say(RETRY[d.retry]) if d.category != "no_failure" else None),
         ("Origin", say(d.origin) if d.origin != "none" else None),
-        ("Place", best["location"] if best and d.category != "no_failure" else None),
+        ("Place", inner.place if inner else cause and cause["location"]),
         ("Ranks", f"{d.world_size:,}" if d.world_size else None),
         ("Host", d.culprit_host),
         ("Last step seen", f"{last['step']:,} ({place(None, [last['line']])})" if last else None),
@@ -88,9 +89,7 @@ def lanes(story: Story, name: str, sparse: bool) -> Html:
         return Html("")
     parts = [
         tag("h3", say("How it spread" if story.begins else "What the ranks say"), id=f"{name}-spread"),
-        tag(
-            "div", picture(story, name), class_="scroll", tabindex=0, role="region", aria_label=say("Failures by rank")
-        ),
+        picture(story, name),
         legend(story),
         tag(
             "p",
@@ -128,8 +127,13 @@ def _in_words(story: Story, name: str) -> Html:
             )
         )
     head = tag("thead", tag("tr", *(tag("th", say(h), scope="col") for h in _COLUMNS)))
-    table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
-    return tag("details", tag("summary", say("The picture in words")), table)
+    words = say("The picture in words")
+    return tag("details", tag("summary", words), wide(tag("table", head, tag("tbody", *rows)), words))
+
+
+def wide(table: Html, label: str, kind: str = "scroll") -> Html:
+    """Return a table that can be moved, with the keyboard too, where the page is narrower than it."""
+    return tag("div", table, class_=kind, tabindex=0, role="region", aria_label=label)
 
 
 def evidence(folded: Folded, d: Diagnosis, name: str) -> Html:
@@ -181,7 +185,7 @@ def excerpt(lines: Sequence[Line], marked: int) -> Html:
                 class_="l",
             )
         )
-    return tag("pre", join(rows), class_="log", tabindex=0)
+    return tag("pre", join(rows), class_="log")
 
 
 def failures(folded: Folded, told: Sequence[Told], name: str) -> Html:
@@ -232,7 +236,8 @@ def _card(t: Told, folded: Folded, book: Book, name: str) -> Html:
         body.append(tag("p", tag("bdi", message), class_="message"))
     body.append(_sides(f, folded))
     if f.first.frames:
-        body.append(_traceback(f.first, book))
+        others = folded.events.events if t.standing == "cause" else ()
+        body.append(_traceback(book.stack(f.first, others)))
     body.append(_surroundings(f.first, book))
     return tag(
         "details",
@@ -268,11 +273,10 @@ def _sides(f: Failure, folded: Folded) -> Html | None:
     ]
     left = len(table.rows) - len(rows)
     caption = say("What differs between the ranks") + (say(" ({n} more rows left out)", n=left) if left > 0 else "")
-    return tag("div", tag("table", tag("caption", caption), head, tag("tbody", *rows)), class_="scroll sides")
+    return wide(tag("table", tag("caption", caption), head, tag("tbody", *rows)), caption, "scroll sides")
 
 
-def _traceback(event: Event, book: Book) -> Html:
-    calls = book.calls(event)
+def _traceback(calls: Sequence[Call]) -> Html:
     inner = innermost(calls)
     parts: list[Html] = []
     for run in runs(calls):

@@ -1,4 +1,8 @@
-"""The swim-lane picture and the map of ranks, as SVG that needs no script."""
+"""The swim-lane picture and the map of ranks, as SVG that needs no script.
+
+Heights and letters are in pixels, positions along a lane in per cent, so that only the lanes give way where the page is
+narrow. Names stand left of the picture's own edge, in room that the style sheet keeps.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,7 @@ from ddpclassify.page.lanes import Lane, Mark, Story
 from ddpclassify.page.markup import Html, join, tag, text
 from ddpclassify.report.words import place, ranges, rank_words, shorten, what
 
-WIDTH, LEFT, RIGHT = 1000, 168, 44
-PLOT = WIDTH - LEFT - RIGHT
+PLOT, NARROW = 640, 210  # the least width of the lanes on a wide page, and on a telephone
 HEAD, ROW, FOOT = 74, 30, 34
 LOW_HEAD = 10  # without the curve of the spread
 _APART = 11.0  # units between neighbouring marks of a lane
@@ -57,7 +60,7 @@ def picture(story: Story, name: str) -> Html:
     bottom = height - FOOT
     rows = [_row(lane, head + ROW * i + ROW / 2, name, story) for i, lane in enumerate(story.lanes)]
     grounds = [
-        tag("rect", class_="culprit" if lane.culprit else None, y=head + ROW * i, width=WIDTH, height=ROW, rx=4)
+        tag("rect", class_="culprit" if lane.culprit else None, y=head + ROW * i, height=ROW, rx=4)
         for i, lane in enumerate(story.lanes)
     ]
     return tag(
@@ -70,7 +73,7 @@ def picture(story: Story, name: str) -> Html:
         _first(story, bottom) if story.ordered else "",
         *rows,
         class_="lanes",
-        viewBox=f"0 0 {WIDTH} {height}",
+        height=height,
         role="group",
         aria_labelledby=f"{name}-title {name}-desc",
     )
@@ -93,21 +96,38 @@ def describe(story: Story) -> str:
     return " ".join(filter(None, parts))
 
 
-def _px(x: float) -> float:
-    return round(LEFT + x * PLOT, 1)
+def _at(x: float) -> str:
+    return f"{round(100 * x, 2):g}%"
+
+
+def _stretched(y: float, height: float, *children: Html) -> Html:
+    """A band of the picture in units of a thousandth of its width."""
+    box = f"0 0 1000 {height:g}"
+    return tag("svg", *children, y=y, height=height, width="100%", viewBox=box, preserveAspectRatio="none")
+
+
+def _name(words: object, y: object, kind: str = "name") -> Html:
+    return tag("text", words, class_=kind, x=-13, y=y, text_anchor="end")
+
+
+def _stroke(kind: str, x1: float, x2: float, y1: float, y2: float) -> Html:
+    return tag("line", class_=kind, x1=_at(x1), x2=_at(x2), y1=y1, y2=y2)
 
 
 def _axis(story: Story, top: int, bottom: int) -> Html:
     parts = []
-    for tick in thin(story.axis.ticks(), PLOT):
-        x = _px(tick.x)
+    ticks = story.axis.ticks()
+    narrow = set(thin(ticks, NARROW))
+    for tick in thin(ticks, PLOT):
+        wide = "" if tick in narrow else " wide"
         # a label at the very edge would be cut off
         anchor = "start" if tick.x < 0.04 else "end" if tick.x > 0.96 else "middle"
+        place = {"x": _at(tick.x), "y": bottom + 20, "text_anchor": "middle" if tick.gap else anchor}
         if tick.gap:
-            parts.append(tag("text", f"⋯ {tick.label} ⋯", class_="gap", x=x, y=bottom + 20, text_anchor="middle"))
+            parts.append(tag("text", f"⋯ {tick.label} ⋯", class_="gap" + wide, **place))
         else:
-            parts.append(tag("path", class_="tick", d=f"M{x} {top}V{bottom + 4}"))
-            parts.append(tag("text", tick.label, x=x, y=bottom + 20, text_anchor=anchor))
+            parts.append(_stroke("tick" + wide, tick.x, tick.x, top, bottom + 4))
+            parts.append(tag("text", tick.label, class_=wide.strip() or None, **place))
     return tag("g", *parts, class_="axis", aria_hidden="true")
 
 
@@ -115,22 +135,22 @@ def _spread(story: Story) -> Html:
     """A rising step for each rank that begins to report a failure."""
     top, base = 26, HEAD - 10
     total = len(story.begins)
-    steps = sorted(story.begins.values())
-    d, last = f"M{_px(0)} {base}", None
+    steps = [round(1000 * x) for x in sorted(story.begins.values())]
+    d, last = f"M0 {base - top}", None
     for i, x in enumerate(steps):
-        if i + 1 < total and round(_px(steps[i + 1])) == round(_px(x)):
+        if i + 1 < total and steps[i + 1] == x:
             continue
-        if _px(x) != last:
-            d += f"H{_px(x)}"
-        d += f"V{round(base - (base - top) * (i + 1) / total, 1)}"
-        last = _px(x)
-    d += f"H{_px(1)}V{base}z"
+        if x != last:
+            d += f"H{x}"
+        d += f"V{round((base - top) * (total - i - 1) / total, 1):g}"
+        last = x
+    d += f"H1000V{base - top}z"
     return tag(
         "g",
-        tag("path", d=d, class_="area"),
-        tag("text", say("ranks that report"), x=LEFT - 12, y=base - 16, text_anchor="end", class_="name"),
-        tag("text", say("a failure, so far"), x=LEFT - 12, y=base - 2, text_anchor="end", class_="name"),
-        tag("text", f"{total:,}", x=_px(1) + 6, y=top + 9, class_="count"),
+        _name(say("ranks that report"), base - 16),
+        _name(say("a failure, so far"), base - 2),
+        _stretched(top, base - top, tag("path", d=d, class_="area")),
+        tag("text", f"{total:,}", x="100%", dx=6, y=top + 9, class_="count"),
         class_="spread",
         aria_hidden="true",
     )
@@ -139,14 +159,10 @@ def _spread(story: Story) -> Html:
 def _first(story: Story, bottom: int) -> Html:
     if story.first is None:
         return Html("")
-    x, right = _px(story.first[0]), story.first[0] > 0.75
-    return tag(
-        "g",
-        tag("path", d=f"M{x} 14V{bottom}"),
-        tag("text", story.first[1], x=x - 6 if right else x + 6, y=16, text_anchor="end" if right else "start"),
-        class_="first",
-        aria_hidden="true",
-    )
+    x, words = story.first
+    right = x > 0.5
+    label = tag("text", words, x=_at(x), dx=-6 if right else 6, y=16, text_anchor="end" if right else "start")
+    return tag("g", _stroke("since", x, x, 14, bottom), label, class_="first", aria_hidden="true")
 
 
 def _row(lane: Lane, y: float, name: str, story: Story) -> Html:
@@ -156,8 +172,8 @@ def _row(lane: Lane, y: float, name: str, story: Story) -> Html:
     if many and lane.culprit:
         below += ", " + say("culprits")
     parts = [
-        tag("text", label, class_="name", x=LEFT - 12, y=y + (-1 if below else 4), text_anchor="end"),
-        tag("text", below, class_="below", x=LEFT - 12, y=y + 11, text_anchor="end") if below else "",
+        _name(label, y + (-1 if below else 4)),
+        _name(below, y + 11, "below") if below else "",
         _bar(lane, y),
         *_marks(lane, y, name, story),
     ]
@@ -168,25 +184,20 @@ def _row(lane: Lane, y: float, name: str, story: Story) -> Html:
 def _bar(lane: Lane, y: float) -> Html:
     """From the first to the last line of the lane's ranks; after its first failure in another colour."""
     if not lane.ranks:
-        return tag("path", class_="outside", d=f"M{_px(0)} {y}H{_px(1)}")
+        return _stroke("outside", 0, 1, y, y)
     if lane.spoke is None:
         if lane.marks:
             return Html("")
         whose = "no line of note marked with these ranks" if len(lane.ranks) > 1 else _NO_LINE
-        return join(
-            [
-                tag("path", class_="absent", d=f"M{_px(0)} {y}H{_px(1)}"),
-                tag("text", say(whose), class_="note", x=_px(0) + 8, y=y - 4),
-            ]
-        )
-    start, end = _px(lane.spoke[0]), _px(lane.spoke[1])
+        return tag("text", say(whose), class_="note", x=8, y=y + 4)
+    start, end = lane.spoke
     hurt = lane.trouble
-    turn = end if hurt is None else min(max(_px(hurt), start), end)
+    turn = end if hurt is None else min(max(hurt, start), end)
     parts = []
     if turn > start or hurt is None:
-        parts.append(tag("path", class_="alive", d=f"M{start} {y}H{max(turn, start + 0.1)}"))
+        parts.append(_stroke("alive", start, max(turn, start + 0.0001), y, y))
     if hurt is not None:
-        parts.append(tag("path", class_="hurt", d=f"M{turn} {y}H{max(end, turn + 0.1)}"))
+        parts.append(_stroke("hurt", turn, max(end, turn + 0.0001), y, y))
     return join(parts)
 
 
@@ -194,15 +205,14 @@ def _marks(lane: Lane, y: float, name: str, story: Story) -> Iterable[Html]:
     drawn: list[tuple[int, Html]] = []
     at = -math.inf
     for mark in _limited(lane.marks):
-        x = max(_px(mark.xs[0]), at + _APART)
-        x = min(x, WIDTH - 9)
-        at = x
+        at = x = min(max(mark.xs[0], at + _APART / PLOT), 1.0)
         standing = mark.told.standing
         parts = [tag("title", _hint(mark, lane))]
-        rest = [p for p in dict.fromkeys(round(_px(other)) for other in mark.xs[1:]) if p > x + 4]
+        rest = [p for p in dict.fromkeys(round(1000 * other) for other in mark.xs[1:]) if p > 1000 * x + 4]
         if rest:
-            parts.append(tag("path", class_="more", d="".join(f"M{p} {y - 5:g}v10" for p in rest)))
-        parts.append(tag("use", href=f"#g-{standing}", x=round(x, 1), y=y))
+            ticks = tag("path", class_="more", d="".join(f"M{p} 0v10" for p in rest))
+            parts.append(_stretched(y - 5, 10, ticks))
+        parts.append(tag("use", href=f"#g-{standing}", x=_at(x), y=y))
         link = tag(
             "a",
             *parts,
@@ -247,9 +257,6 @@ def rank_map(story: Story, name: str) -> Html:
     """Return all ranks as a grid of cells, coloured by what they report and when."""
     ranks = story.ranks
     wide = 32 if len(ranks) <= 256 else 64 if len(ranks) <= 1024 else 128
-    cell = PLOT / wide
-    size = round(min(cell * 0.86, 20), 1)
-    pitch = round(min(cell, 23), 2)
     top = max(ranks) // wide + 1
     culprits = {r for lane in story.lanes if lane.culprit for r in lane.ranks}
     order = sorted(set(story.begins.values())) if story.ordered else []
@@ -261,24 +268,21 @@ def rank_map(story: Story, name: str) -> Html:
     for state, meaning in states:
         if not cells[state]:
             continue
-        d = "".join(
-            f"M{round(LEFT + (r % wide) * pitch, 1):g} {round(4 + r // wide * pitch, 1):g}h{size}v{size}h-{size}z"
-            for r in cells[state]
-        )
+        d = "".join(f"M{r % wide * 10} {r // wide * 10}h8.6v8.6h-8.6z" for r in cells[state])
         title = tag("title", f"{say(meaning)}: {rank_words(cells[state], 200)}")
         paths.append(tag("path", title, d=d, class_=state))
+    pitch = PLOT / wide
+    step = max(1, math.ceil(14 / pitch))
+    sparse = step * math.ceil(14 * wide / NARROW / step)
     labels = [
-        tag("text", r * wide, x=LEFT - 12, y=round(4 + r * pitch + size - 1, 1), text_anchor="end", class_="name")
-        for r in range(0, top, max(1, math.ceil(14 / pitch)))
+        _name(r * wide, _at((r + 0.45) / top), "name" if r % sparse == 0 else "name wide") for r in range(0, top, step)
     ]
-    svg = tag(
+    grid = tag(
         "svg",
         tag("title", say("Map of ranks"), id=f"{name}-map-title"),
         tag("desc", "; ".join(f"{say(m)}: {len(cells[s]):,}" for s, m in states if cells[s]), id=f"{name}-map-desc"),
-        *labels,
         *paths,
-        class_="map",
-        viewBox=f"0 0 {WIDTH} {round(top * pitch + 8)}",
+        viewBox=f"0 0 {wide * 10 - 1} {top * 10}",
         role="img",
         aria_labelledby=f"{name}-map-title {name}-map-desc",
     )
@@ -289,7 +293,7 @@ def rank_map(story: Story, name: str) -> Html:
     ]
     return join(
         [
-            tag("div", svg, class_="scroll", tabindex=0, role="region", aria_label=say("Map of ranks")),
+            tag("div", tag("svg", *labels, class_="names", aria_hidden="true"), grid, class_="map"),
             tag("ul", *legend, class_="legend"),
         ]
     )

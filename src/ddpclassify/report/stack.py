@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from ddpclassify.types import Attributed, Event, Frame, Line
+from ddpclassify.types import Attributed, Event, Folded, Frame, Line
 
 _LONGEST = 2000  # lines looked through for the code of one traceback
+_GLUED = re.compile(r"(\S.*?)(?:\s{2,}\1)+")  # one line of code, printed by several ranks at once
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,28 @@ class Book:
         near = self.lines[max(0, at - before) : at + 1 + after]
         return [line for line in near if line.file == file and abs(line.number - number) <= 12]
 
+    def stack(self, event: Event, others: Sequence[Event]) -> list[Call]:
+        """Return the calls that led to an exception, outermost first, from the user's code on where the log shows it.
+
+        Python prints of an exception that another one wraps, or that a worker process passes on, only the frames inside
+        the library; the way there stands in the traceback that it is chained to.
+        """
+        calls = self.calls(event)
+        if not any(c.frame.user for c in calls):
+            for other in _chained(event, others):
+                above = self.calls(other)
+                depth = max((i for i, c in enumerate(above, 1) if c.frame.user), default=0)
+                if depth:
+                    return [*above[:depth], *calls]
+        return calls
+
     def calls(self, event: Event) -> list[Call]:
-        """Return the frames of a traceback, outermost first, each with the source line printed below it."""
+        """Return the frames of a traceback, outermost first, each with the source line printed below it.
+
+        A frame that follows itself is told once: a recursion, or several ranks that wrote over each other.
+        """
         if event.first is None:
-            return [Call(f) for f in event.frames]
+            return _once([Call(f) for f in event.frames])
         start, end = self.index(event.first.file, event.first.number), self.index(event.line.file, event.line.number)
         mine = [
             line.text.strip()
@@ -92,9 +113,47 @@ class Book:
             if found is not None:
                 at = found + 1
                 if at < len(mine) and not mine[at].startswith('File "') and mine[at].strip("~^ "):
-                    code = mine[at]
+                    glued = _GLUED.fullmatch(mine[at])
+                    code = glued[1] if glued else mine[at]
             out.append(Call(frame, code))
-        return out
+        return _once(out)
+
+
+def _once(calls: Sequence[Call]) -> list[Call]:
+    """Leave out calls that are the one before; of their code the shortest is least mixed with another's."""
+    out: list[Call] = []
+    for call in calls:
+        if not out or out[-1].frame != call.frame:
+            out.append(call)
+        else:
+            out[-1] = min((c for c in (out[-1], call) if c.code), key=lambda c: len(c.code), default=call)
+    return out
+
+
+def _chained(event: Event, others: Sequence[Event]) -> Iterator[Event]:
+    """Yield the tracebacks that an exception is chained to, nearest first.
+
+    Those that wrap it follow it; the one that passes it on from a worker process ends where it begins.
+    """
+    mine = [e for e in others if e.frames and e.line.source == event.line.source]
+    at = next((i for i, e in enumerate(mine) if e is event), None)
+    if at is None:
+        return
+    for later in mine[at + 1 :]:
+        if later.chained != "outer":
+            break
+        yield later
+    before = mine[at - 1] if at else None
+    if before and event.first and (before.line is event.first or (before.chained == "outer" and event.chained)):
+        yield before
+
+
+def origin(folded: Folded, cause: Mapping[str, Any] | None) -> list[Call]:
+    """Return the calls that led to a failure of the diagnosis, or none."""
+    failure = next((f for f in folded.failures if cause and f.signature == cause["signature"]), None)
+    if failure is None or not failure.first.frames:
+        return []
+    return Book(folded.events.log).stack(failure.first, folded.events.events)
 
 
 def runs(calls: Sequence[Call]) -> list[Run]:

@@ -8,7 +8,7 @@ from typing import Any
 from ddpclassify.fold.normalise import skeleton
 from ddpclassify.language import say
 from ddpclassify.report.differences import Table, differences
-from ddpclassify.report.stack import Book, Call, Run, innermost, runs
+from ddpclassify.report.stack import Call, Run, innermost, origin, runs
 from ddpclassify.report.words import (
     RETRY,
     bare,
@@ -115,10 +115,8 @@ def _origin(cause: dict[str, Any] | None, folded: Folded | None, verbose: bool) 
     failure = next((f for f in folded.failures if f.signature == cause["signature"]), None) if folded else None
     if folded is None or failure is None:
         return _field("where", clean(cause["location"] or ""))
-    lines: list[str] = []
-    if failure.first.frames:
-        calls = Book(folded.events.log).calls(failure.first)
-        lines += _all_frames(calls) if verbose else _frames(calls)
+    calls = origin(folded, cause)
+    lines = _all_frames(calls) if verbose and calls else _frames(calls)
     table = differences(failure, folded.failures)
     return lines + (_table(table) if table else [])
 
@@ -128,7 +126,10 @@ def _frames(calls: Sequence[Call]) -> list[str]:
     inner = innermost(calls)
     if inner is None:
         return []
-    lines = _field("where", clean(inner.place))
+    where = clean(inner.place)
+    if not inner.frame.user:
+        where = say("in {packages}, no line of your own code: {place}", packages=_packages([inner]), place=where)
+    lines = _field("where", where)
     if inner.code:
         lines += _field("", "> " + shorten(inner.code, _ROOM - 2))
     at = calls.index(inner)
@@ -153,10 +154,11 @@ def _all_frames(calls: Sequence[Call]) -> list[str]:
 
 
 def _deeper(calls: Sequence[Call]) -> str:
-    one = "raised {n} frame deeper ({packages}): {place}"
-    more = "raised {n} frames deeper ({packages}): {place}"
-    packages, place = clean(Run(tuple(calls), False).packages), clean(calls[-1].place)
-    return say(one if len(calls) == 1 else more, n=len(calls), packages=packages, place=place)
+    return say("raised deeper, in {packages}: {place}", packages=_packages(calls), place=clean(calls[-1].place))
+
+
+def _packages(calls: Sequence[Call]) -> str:
+    return clean(Run(tuple(calls), False).packages)
 
 
 def _table(table: Table) -> list[str]:
