@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from fleet_rows import fleet, logs, results
@@ -79,11 +80,20 @@ def _child(proc: Path, parent: int) -> bool:
         return False
 
 
+class Cluster(NamedTuple):
+    """A real Dask scheduler with its address, and three worker processes."""
+
+    address: str
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]]
+
+
 @pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A real Dask scheduler and three worker processes; gives its address and the workers."""
+def cluster(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Start a cluster; its parameter is the version of ddpclassify that the workers find."""
     pytest.importorskip("distributed", reason="Dask is not installed")
     file = tmp_path / "scheduler.json"
+    environment = dict(os.environ)
     commands = [["scheduler", "--port", "0"], *[["worker", "--nthreads", "1", "--no-nanny"]] * 3]
     with ExitStack() as stack:
         started = []
@@ -92,27 +102,50 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes
             process = subprocess.Popen(
                 [*command, "--scheduler-file", str(file)],
                 cwd=tmp_path,
+                env=environment,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
             stack.callback(process.wait)
             stack.callback(process.kill)
             started.append(process)
+            if (version := getattr(request, "param", None)) is not None:  # the next ones
+                (tmp_path / "other" / "ddpclassify").mkdir(parents=True, exist_ok=True)
+                (tmp_path / "other" / "ddpclassify" / "__init__.py").write_text(f"__version__ = {version!r}\n")
+                environment["PYTHONPATH"] = str(tmp_path / "other")
         wait_for(lambda: file.exists() and file.stat().st_size)
-        yield json.loads(file.read_text())["address"], started[1:]
+        yield Cluster(json.loads(file.read_text())["address"], started[0], started[1:])
 
 
-def test_a_dask_worker_killed_in_the_middle(
-    tmp_path: Path, scheduler: tuple[str, list[subprocess.Popen[bytes]]]
-) -> None:
-    address, workers = scheduler
+def test_a_dask_worker_killed_in_the_middle(tmp_path: Path, cluster: Cluster) -> None:
     folder, out = logs(tmp_path / "logs", 120), tmp_path / "out"
-    process = start(folder, out, "--backend", "dask", "--scheduler", address)
+    process = start(folder, out, "--backend", "dask", "--scheduler", cluster.address)
     wait_for(lambda: list(out.glob("part-*.jsonl")))
-    workers[0].kill()
+    cluster.workers[0].kill()
     assert ended(process) == 0
     fleet(folder, "-o", tmp_path / "quiet", "-j", 2)
     assert texts(out) == texts(tmp_path / "quiet")
+
+
+def test_what_a_lost_dask_scheduler_leaves_is_kept(tmp_path: Path, cluster: Cluster) -> None:
+    folder, out = logs(tmp_path / "logs", 120), tmp_path / "out"
+    process = start(folder, out, "--backend", "dask", "--scheduler", cluster.address)
+    wait_for(lambda: list(out.glob("part-*.jsonl")))
+    cluster.scheduler.kill()
+    assert ended(process) == 1
+    kept = len(results(out))
+    assert 20 <= kept < 120
+    again = fleet(folder, "-o", out, "-j", 1)
+    assert f"{120 - kept} diagnosed, {kept} unchanged".encode() in again.stderr
+
+
+@pytest.mark.parametrize("cluster", ["0.0.1"], indirect=True)
+def test_dask_workers_with_another_version_are_refused(tmp_path: Path, cluster: Cluster) -> None:
+    """With another version results would be mixed; without any, Dask would wait for ever."""
+    done = fleet(
+        logs(tmp_path / "logs", 1), "-o", tmp_path / "out", "--backend", "dask", "--scheduler", cluster.address
+    )
+    assert (done.returncode, b"has ddpclassify 0.0.1, not" in done.stderr) == (1, True)
 
 
 def test_a_ray_worker_killed_in_the_middle(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 Logs go out in batches, of one part of the listing at a time: what is held in memory is bounded by the size of a part,
 and the order of the answers is the order of the logs. When a process dies, the batches that were out are done again,
-each in a new process of its own, and then log by log: so a log that kills every process that reads it is found, noted
-and passed over, and the others lose nothing.
+in a process apart, and log by log where that one dies too: so a log that kills every process that reads it is found,
+noted and passed over, and the others lose nothing. That process is on the asking machine also for a cluster: a cluster
+tells of a death only when it has given up (Dask after four workers), so that each further try would cost workers.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
 from contextlib import ExitStack
 from importlib import import_module
 from multiprocessing import get_context
@@ -17,6 +19,7 @@ from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
+from ddpclassify import __version__
 from ddpclassify.fleet.listing import Item
 from ddpclassify.types import InputError
 
@@ -48,8 +51,7 @@ class Engine:
         options = _CONNECT[backend](self._open, scheduler)
         self._died = _deaths(backend)
         self._unordered = backend != "ray"  # joblib can't take answers from Ray as they come
-        # Numeric libraries' own threads would only get in each other's way: a process has one core.
-        self._open.enter_context(parallel_config(backend, n_jobs=jobs or -1, inner_max_num_threads=None, **options))
+        self._open.enter_context(parallel_config(backend, n_jobs=jobs or -1, **options))
         self.jobs = effective_n_jobs(jobs or -1)
 
     def __enter__(self) -> Engine:
@@ -65,6 +67,10 @@ class Engine:
         ----------
         work : gives one answer for each item, in order; raises nothing
         dead : gives the answer for an item whose reading killed its process
+
+        Raises
+        ------
+        InputError : the cluster is gone
         """
         size = max(1, min(_MOST, len(items) // (_LEAST * self.jobs)))
         left = {start: list(items[start : start + size]) for start in range(0, len(items), size)}
@@ -78,23 +84,42 @@ class Engine:
                     del left[start]
                     yield start, answers
             except self._died:
-                for start in list(left)[:out]:
-                    yield start, alone(work, left.pop(start), dead)
+                with _Apart(work, dead) as apart:
+                    for start in list(left)[:out]:
+                        yield start, apart.read(left.pop(start))
+            except CancelledError as error:
+                raise InputError("the scheduler is gone; the same command does the rest") from error
 
 
 def _numbered(work: Work, start: int, items: list[Item]) -> tuple[int, list[str]]:
     return start, work(items)
 
 
-def alone(work: Work, items: list[Item], dead: Callable[[Item], str]) -> list[str]:
-    """Return the answers for a batch from a new process; of one that dies, from a new process a log."""
-    try:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            return process.submit(work, items).result()
-    except BrokenExecutor:
-        if len(items) == 1:
-            return [dead(items[0])]
-        return [answer for each in items for answer in alone(work, [each], dead)]
+class _Apart:
+    """A process of this machine that may die; then a new one takes its place."""
+
+    def __init__(self, work: Work, dead: Callable[[Item], str]) -> None:
+        self._work, self._dead = work, dead
+        self._process: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> _Apart:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._process is not None:
+            self._process.shutdown()
+
+    def read(self, items: list[Item]) -> list[str]:
+        """Return the answers for a batch; when it kills the process, for log after log of it."""
+        if self._process is None:
+            self._process = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        try:
+            return self._process.submit(self._work, items).result()
+        except BrokenExecutor:
+            self._process = None
+            if len(items) == 1:
+                return [self._dead(items[0])]
+            return [answer for each in items for answer in self.read([each])]
 
 
 def _deaths(backend: str) -> tuple[type[BaseException], ...]:
@@ -111,17 +136,31 @@ def _deaths(backend: str) -> tuple[type[BaseException], ...]:
 def _loky(_: ExitStack, scheduler: str | None) -> dict[str, Any]:
     if scheduler is not None:
         raise InputError("--scheduler needs --backend dask or ray")
-    return {}
+    # Numeric libraries' own threads would only get in each other's way. Workers of Dask and Ray have one by default.
+    return {"inner_max_num_threads": 1}
 
 
 def _dask(stack: ExitStack, scheduler: str | None) -> dict[str, Any]:
     distributed = _needed("distributed", "dask")
+    for name in ("distributed", "distributed.client", "distributed.core"):  # a lost cluster is told in one line
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = distributed.Client(scheduler, timeout=20) if scheduler else distributed.Client(threads_per_worker=1)
+        stack.callback(client.close)
         client.wait_for_workers(1, timeout=20)
     except (OSError, ValueError, TimeoutError) as error:
         raise InputError(f"{scheduler}: no Dask scheduler with workers answers there ({error})") from error
-    stack.callback(client.close)
+
+    def version() -> str:  # inside, so that it goes out by value: what it asks for may not be there
+        try:
+            return str(import_module("ddpclassify").__version__)
+        except ImportError:
+            return "none"
+
+    found = {"the scheduler": client.run_on_scheduler(version), **client.run(version)}
+    for where, other in found.items():
+        if other != __version__:  # without any, Dask would wait for ever; with another, results would be mixed
+            raise InputError(f"{where} has ddpclassify {other}, not {__version__}")
     return {}
 
 

@@ -74,14 +74,15 @@ def run(
                     items = list({each.name: each for each in islice(pending, part)}.values())
                     for start, lines in engine.map(work, items, dead):
                         answers[start] = lines
-            except KeyboardInterrupt:  # keep what is there; the next run does the rest
+            except KeyboardInterrupt:
                 counts.stopped = True
+            finally:  # keep what is there, also where the cluster is lost; the next run does the rest
+                lines = [line for start in sorted(answers) for line in answers[start]]
+                fresh = list(_fresh(lines, store, counts))
+                if fresh:
+                    written(store.add(fresh))
             if not items:
                 break
-            lines = [line for start in sorted(answers) for line in answers[start]]
-            fresh = list(_fresh(lines, store, counts))
-            if fresh:
-                written(store.add(fresh))
             told(counts)
     return counts
 
