@@ -27,7 +27,7 @@ def split(log: str, output: Path, number: bool, raw: bool, redact: bool, as_json
 
     Every line of LOG is in exactly one of the parts, in its order.
     """
-    from ddpclassify.report import rank_words
+    from ddpclassify.report.words import rank_words
     from ddpclassify.split import REST
     from ddpclassify.split import split as split_log
 
@@ -49,10 +49,14 @@ def split(log: str, output: Path, number: bool, raw: bool, redact: bool, as_json
         if owned:
             ranks = rank_words([part.rank for part in owned if part.rank is not None])
             mine = sum(part.lines for part in owned)
-            click.echo("  rank*.log  " + say("{n} lines of {ranks}" if mine != 1 else "{n} line of {ranks}", n=mine, ranks=ranks))
+            click.echo(
+                "  rank*.log  "
+                + say("{n} lines of {ranks}" if mine != 1 else "{n} line of {ranks}", n=mine, ranks=ranks)
+            )
         if others:
-            words = "{n} processes whose global rank the log does not tell"
-            click.echo("  *.local*.log  " + say(words if others > 1 else words.replace("processes", "process"), n=others))
+            more = "{n} processes whose global rank the log does not tell"
+            one = "{n} process whose global rank the log does not tell"
+            click.echo("  *.local*.log  " + say(more if others > 1 else one, n=others))
         if rest:
             words = "{n} lines that no rank owns" if rest > 1 else "{n} line that no rank owns"
             click.echo(f"  {REST}  " + say(words, n=rest))
