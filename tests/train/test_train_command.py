@@ -180,15 +180,6 @@ def test_builtin_means_its_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         builtin.resolve(("builtin",))
 
 
-def test_the_built_in_model_is_not_asked_what_it_was_taught(
-    house: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(builtin, "_PLACES", (tmp_path,))
-    taught = house("house").rename(tmp_path / "rendered.tar.xz")
-    assert json.loads(run(taught, "-o", tmp_path / "a", "--json").stdout)["old"] is None
-    assert json.loads(run(house("other"), "-o", tmp_path / "b", "--json").stdout)["old"] is not None
-
-
 def test_a_category_with_one_template_does_not_make_all_answers_unsure(house: Build) -> None:
     """The folds that are asked about it never saw it: that tells nothing of how sure the others may be."""
     folder = house()

@@ -12,7 +12,7 @@ from typing import Any
 from ddpclassify.types import Attributed, Event, Folded, Frame, Line
 
 _LONGEST = 2000  # lines looked through for the code of one traceback
-_GLUED = re.compile(r"(\S.*?)(?:\s{2,}\1)+")  # one line of code, printed by several ranks at once
+_GAP = re.compile(r"[ \t]{2,}")  # between the copies of a line of code that several ranks printed at once
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ class Book:
             if found is not None:
                 at = found + 1
                 if at < len(mine) and not mine[at].startswith('File "') and mine[at].strip("~^ "):
-                    glued = _GLUED.fullmatch(mine[at])
-                    code = glued[1] if glued else mine[at]
+                    copies = set(_GAP.split(mine[at]))
+                    code = copies.pop() if len(copies) == 1 else mine[at]
             out.append(Call(frame, code))
         return _once(out)
 
