@@ -70,6 +70,50 @@ def test_the_workflow_writes_its_summary(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "logs").iterdir()} == {"1", "diagnosis.json", "report.html"}
 
 
+def pod(tmp_path: Path, *command: str) -> subprocess.Popen[bytes]:
+    """Start the script of the Kubernetes Job in a plain shell, with another command for torchrun."""
+    job = (EXAMPLES / "kubernetes" / "job-restart.yaml").read_text()
+    (script,) = re.findall(r"            - \|\n((?: {14}.*\n)+)", job)
+    program = tmp_path / "ddpclassify"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m ddpclassify "$@"\n')
+    program.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{PATH}", "LOGS": str(tmp_path / "logs"), "HOSTNAME": "train-0"}
+    return subprocess.Popen(["sh", "-c", textwrap.dedent(script), "train", *command], stdout=subprocess.PIPE, env=env)
+
+
+@pytest.mark.parametrize("log", [CASE, Path(os.devnull)], ids=lambda p: p.stem)
+def test_the_kubernetes_job_ends_with_the_restart_code(log: Path, tmp_path: Path) -> None:
+    predict = [sys.executable, "-m", "ddpclassify", "predict", "--restart-code", "-"]
+    with log.open() as opened:
+        expected = subprocess.run(predict, stdin=opened, capture_output=True, check=False).returncode
+    with pod(tmp_path, "sh", "-c", f"cat {log}; exit 1") as process:
+        out = process.communicate(timeout=60)[0]
+    assert process.returncode == expected >= 10
+    assert (b"cuda_oom" in out) == (log == CASE)
+
+
+def test_the_kubernetes_job_that_ends_well_ends_well(tmp_path: Path) -> None:
+    with pod(tmp_path, "true") as process:
+        assert process.wait(timeout=60) == 0
+
+
+def test_the_kubernetes_job_passes_the_end_of_its_pod_on(tmp_path: Path) -> None:
+    job = "trap 'echo saved; exit 5' TERM; echo ready; while true; do sleep 0.1; done"
+    with pod(tmp_path, "sh", "-c", job) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.terminate()
+        out = process.communicate(timeout=60)[0]
+    assert b"saved" in out
+    assert process.returncode in (5, 10, 11, 12)
+
+
+@pytest.mark.parametrize("file", [*EXAMPLES.rglob("*.yaml"), *EXAMPLES.rglob("*.yml")], ids=lambda p: p.name)
+def test_yaml_parses(file: Path) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    assert {"kind", "jobs"} & set(yaml.safe_load(file.read_text()))
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str) -> None:
     line = {"COMP_WORDS": "ddpclassify categories cuda_", "COMP_CWORD": "2" if shell != "fish" else "cuda_"}
