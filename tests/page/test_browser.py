@@ -70,17 +70,21 @@ def test_filter_leaves_the_failures_of_a_rank(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [1280, 800, 420])
 def test_nothing_is_cut_off_at_any_width(tmp_path: Path, width: int) -> None:
-    """No letter of the pictures leaves its section, and no line of the log has to be moved to be read."""
+    """No letter of the pictures leaves its section's inner edge, and no line of the log has to be moved to be read."""
     lines = [f"[rank{r}]: RuntimeError: {'a long line ' * 30}{r // 20}" for r in range(64)]
+    many = [f"[rank{r}]: [Rank {r}] Watchdog caught collective operation timeout: {r} ms" for r in range(1024)]
     measuring = """<script>
       const out = [...document.querySelectorAll("section.picture text, .log .l, .code")].filter((el) => {
-        const box = el.getBoundingClientRect(), room = el.closest("section").getBoundingClientRect();
-        return box.width && (box.left < room.left || box.right > room.right);
+        const section = el.closest("section"), inside = parseFloat(getComputedStyle(section).paddingRight) - 1;
+        const box = el.getBoundingClientRect(), room = section.getBoundingClientRect();
+        return box.width && (box.left < room.left + inside || box.right > room.right - inside);
       }).map((el) => el.textContent);
       const clipped = [...document.querySelectorAll("pre")].filter((el) => el.scrollWidth > el.clientWidth + 1).length;
       document.title = JSON.stringify([document.documentElement.scrollWidth <= innerWidth, out, clipped]);
     </script>"""
-    html = page([load_model().explain(lines), load_model().explain(CASES / "nameerror-three-ranks-interleaved.log")])
+    unmarked = CASES / "nameerror-three-ranks-interleaved.log"
+    html = page([load_model().explain(log) for log in (lines, many, unmarked)])
+    assert ">1,024</text>" in html
     out = tmp_path / "page.html"
     out.write_text(re.sub("<meta http-equiv[^>]*>", "", html).replace("</body>", measuring + "</body>"), "utf-8")
     dom = browse(tmp_path, out.as_uri(), f"--window-size={width},900", "--dump-dom").stdout

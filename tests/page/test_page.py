@@ -15,6 +15,8 @@ import pytest
 
 from ddpclassify.api import load_model
 from ddpclassify.page import page
+from ddpclassify.page.axis import Tick, thin
+from ddpclassify.page.picture import NARROW, PLOT
 
 CASES = Path(__file__).parent.parent / "cases"
 OOM = CASES / "oom-one-of-eight-then-watchdogs.log"
@@ -161,6 +163,14 @@ def test_4096_ranks_fold_into_few_lanes_and_a_small_page() -> None:
     assert len(lanes) <= 28
     assert "2049" in lanes
     assert any(a.get("class") == "map" for _, a in tree.elements)
+
+
+def test_the_time_of_the_first_cause_is_on_the_axis_at_any_width() -> None:
+    ticks = [Tick(n / 40, f"08:06:{n:02}", first=n == 7) for n in range(41)]
+    for width in (PLOT, NARROW):
+        kept = thin(ticks, width)
+        assert any(tick.first for tick in kept)
+        assert 1 < len(kept) < len(ticks)
 
 
 def test_several_logs_have_a_list_with_links() -> None:

@@ -25,11 +25,12 @@ _CAPTIONS: dict[Mode, str] = {
 
 @dataclass(frozen=True)
 class Tick:
-    """A mark below the axis at `x` (0 to 1); `gap` ones stand in a shortened stretch."""
+    """A mark below the axis at `x` (0 to 1); `gap` stands in a shortened stretch, `first` at the first cause."""
 
     x: float
     label: str
     gap: bool = False
+    first: bool = False
 
 
 class Axis:
@@ -42,7 +43,8 @@ class Axis:
 
     def __init__(self, folded: Folded, causes: Iterable[Event], points: Iterable[Line]) -> None:
         log = folded.events.log
-        self.mode: Mode = _mode(folded, list(causes))
+        causes = list(causes)
+        self.mode: Mode = _mode(folded, causes)
         self._times: dict[tuple[int, int], float] = {}
         if self.mode == "time":
             # A line without a time has that of the line before it; the first lines that of the first that has one.
@@ -55,6 +57,7 @@ class Axis:
         keys = sorted({k for line in points if (k := self.key(line)) is not None})
         self._keys = keys or [0.0]
         self._xs = self._place(self._keys)
+        self._first = min((k for event in causes if (k := self.key(event.line)) is not None), default=None)
 
     @property
     def caption(self) -> str:
@@ -99,8 +102,9 @@ class Axis:
         return [x / at for x in xs] if at else [0.5] * len(xs)
 
     def ticks(self) -> list[Tick]:
-        """Return a tick at the start of each run, and one in each shortened stretch."""
-        out: list[Tick] = []
+        """Return a tick at the first cause, at the start of each run, and in each shortened stretch."""
+        first = self._first
+        out = [] if first is None else [Tick(self.x(first), self.label(first), first=True)]
         for number, (start, end) in enumerate(self.runs):
             if number:
                 before = self.runs[number - 1][1] - 1
@@ -144,10 +148,10 @@ def _mode(folded: Folded, causes: list[Event]) -> Mode:
 
 
 def thin(ticks: list[Tick], width: float, room: float = 7.0) -> list[Tick]:
-    """Leave out labels that would overlap or repeat, `room` units a character; run starts go before gaps."""
+    """Leave out labels that would overlap or repeat, `room` units a character; the cause goes first, gaps go last."""
     kept: list[tuple[float, float]] = []
     out = []
-    for tick in sorted(ticks, key=lambda t: (t.gap, t.x)):
+    for tick in sorted(ticks, key=lambda t: (not t.first, t.gap, t.x)):
         half = (len(tick.label) + 4 * tick.gap) * room / 2 + 6
         # as the picture does: at the edges labels stand inside
         centre = min(max(tick.x * width, half), width - half)

@@ -116,9 +116,9 @@ def _stroke(kind: str, x1: float, x2: float, y1: float, y2: float) -> Html:
 
 def _axis(story: Story, top: int, bottom: int) -> Html:
     parts = []
-    ticks = story.axis.ticks()
+    ticks = thin(story.axis.ticks(), PLOT)
     narrow = set(thin(ticks, NARROW))
-    for tick in thin(ticks, PLOT):
+    for tick in ticks:
         wide = "" if tick in narrow else " wide"
         # a label at the very edge would be cut off
         anchor = "start" if tick.x < 0.04 else "end" if tick.x > 0.96 else "middle"
