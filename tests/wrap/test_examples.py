@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,29 @@ def test_the_workflow_writes_its_summary(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "cuda_oom" in (tmp_path / "summary").read_text()
     assert {path.name for path in (tmp_path / "logs").iterdir()} == {"1", "diagnosis.json", "report.html"}
+
+
+@pytest.mark.parametrize(("job", "answer", "status"), [(0, 99, 0), (1, 11, 11), (1, 12, 12), (137, 0, 137), (3, 1, 3)])
+def test_a_kubernetes_job_ends_with_the_restart_code(tmp_path: Path, job: int, answer: int, status: int) -> None:
+    done = bash("-c", _restarting(tmp_path, f"(exit {job})", f"(exit {answer})"))
+    assert done.returncode == status, done.stderr
+
+
+def test_a_kubernetes_job_hands_sigterm_on(tmp_path: Path) -> None:
+    waits = "exec bash -c 'trap \"exit 143\" TERM; touch started; while :; do sleep 0.1; done'"
+    process = subprocess.Popen(["bash", "-c", f"cd {tmp_path}; {_restarting(tmp_path, waits, '(exit 11)')}"])
+    while not (tmp_path / "started").exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 143
+
+
+def _restarting(logs: Path, run: str, predict: str) -> str:
+    """The script of restart.yaml with stand-ins for both commands of ddpclassify."""
+    text = (EXAMPLES / "kubernetes" / "restart.yaml").read_text()
+    (block,) = re.findall(r"            - \|\n((?:              .*\n)+)", text)
+    stand_in = f"ddpclassify() {{ if [ $1 = run ]; then {run}; else {predict}; fi; }}\n"
+    return stand_in + textwrap.dedent(block).replace("/logs", str(logs))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
