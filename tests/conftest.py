@@ -58,7 +58,13 @@ def failing_job(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     if request.param == "mpirun":
         if shutil.which("mpirun") is None:
             pytest.skip("mpirun is not installed")
-        return ["mpirun", *"--allow-run-as-root --oversubscribe --tag-output -np 2".split(), sys.executable, str(script), port]
+        return [
+            "mpirun",
+            *["--allow-run-as-root", "--oversubscribe", "--tag-output", "-np", "2"],
+            sys.executable,
+            str(script),
+            port,
+        ]
     return ["bash", "-c", _SHELL.format(python=sys.executable, script=script, port=port)]
 
 

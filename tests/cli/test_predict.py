@@ -116,3 +116,7 @@ def test_a_log_that_cannot_be_read_does_not_stop_the_others(many: Path) -> None:
     assert [row["source"] for row in rows] == names
     assert [n for n, row in enumerate(rows) if "error" in row] == [20]
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+
+
+def test_verbose_and_quiet_exclude_each_other() -> None:
+    assert run("predict", "-v", "-q", "-", data=b"").returncode == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -158,7 +159,14 @@ def test_all_ranks_are_counted_where_the_log_tells_how_many() -> None:
 def test_quiet_is_one_line_and_verbose_says_more() -> None:
     assert "\n" not in told(OOM, quiet=True)
     assert told(OOM, quiet=True).endswith(", rank 5")
+    assert told(NAME, quiet=True).endswith(", all ranks")
     assert len(told(OOM, verbose=True)) > len(told(OOM))
+
+
+def test_quiet_tells_the_best_guess_about_an_unknown_failure() -> None:
+    diagnosis = replace(load_model().diagnose(OOM), category="unknown")
+    probability = diagnosis.candidates[0]["probability"]
+    assert f": unknown, best guess cuda_oom {probability:.0%}, rank 5" in text_report(diagnosis, quiet=True)
 
 
 def test_a_report_without_the_folded_log_still_names_the_place() -> None:

@@ -105,7 +105,8 @@ def test_what_cannot_be_watched_is_said() -> None:
 def test_real_jobs_that_fail_under_three_launchers(failing_job: list[str], tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     # The parent of spawned processes speaks first, and of its clean-up: the failure itself comes seconds later.
-    with watch(log, "--once", "--json", "--settle", "4", "--timeout", "90") as process, log.open("wb") as output:
+    settle = "4" if "--spawn" in failing_job else "1"
+    with watch(log, "--once", "--json", "--settle", settle, "--timeout", "90") as process, log.open("wb") as output:
         subprocess.run(failing_job, stdout=output, stderr=subprocess.STDOUT, check=False)
         row = news(process)
     assert process.returncode == 10

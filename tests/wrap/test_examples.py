@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -72,27 +70,48 @@ def test_the_workflow_writes_its_summary(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "logs").iterdir()} == {"1", "diagnosis.json", "report.html"}
 
 
-@pytest.mark.parametrize(("job", "answer", "status"), [(0, 99, 0), (1, 11, 11), (1, 12, 12), (137, 0, 137), (3, 1, 3)])
-def test_a_kubernetes_job_ends_with_the_restart_code(tmp_path: Path, job: int, answer: int, status: int) -> None:
-    done = bash("-c", _restarting(tmp_path, f"(exit {job})", f"(exit {answer})"))
-    assert done.returncode == status, done.stderr
+def pod(tmp_path: Path, *command: str) -> subprocess.Popen[bytes]:
+    """Start the script of the Kubernetes Job in a plain shell, with another command for torchrun."""
+    job = (EXAMPLES / "kubernetes" / "job-restart.yaml").read_text()
+    (script,) = re.findall(r"            - \|\n((?: {14}.*\n)+)", job)
+    program = tmp_path / "ddpclassify"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m ddpclassify "$@"\n')
+    program.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{PATH}", "LOGS": str(tmp_path / "logs"), "HOSTNAME": "train-0"}
+    return subprocess.Popen(["sh", "-c", textwrap.dedent(script), "train", *command], stdout=subprocess.PIPE, env=env)
 
 
-def test_a_kubernetes_job_hands_sigterm_on(tmp_path: Path) -> None:
-    waits = "exec bash -c 'trap \"exit 143\" TERM; touch started; while :; do sleep 0.1; done'"
-    process = subprocess.Popen(["bash", "-c", f"cd {tmp_path}; {_restarting(tmp_path, waits, '(exit 11)')}"])
-    while not (tmp_path / "started").exists():
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 143
+@pytest.mark.parametrize("log", [CASE, Path(os.devnull)], ids=lambda p: p.stem)
+def test_the_kubernetes_job_ends_with_the_restart_code(log: Path, tmp_path: Path) -> None:
+    predict = [sys.executable, "-m", "ddpclassify", "predict", "--restart-code", "-"]
+    with log.open() as opened:
+        expected = subprocess.run(predict, stdin=opened, capture_output=True, check=False).returncode
+    with pod(tmp_path, "sh", "-c", f"cat {log}; exit 1") as process:
+        out = process.communicate(timeout=60)[0]
+    assert process.returncode == expected >= 10
+    assert (b"cuda_oom" in out) == (log == CASE)
 
 
-def _restarting(logs: Path, run: str, predict: str) -> str:
-    """The script of restart.yaml with stand-ins for both commands of ddpclassify."""
-    text = (EXAMPLES / "kubernetes" / "restart.yaml").read_text()
-    (block,) = re.findall(r"            - \|\n((?:              .*\n)+)", text)
-    stand_in = f"ddpclassify() {{ if [ $1 = run ]; then {run}; else {predict}; fi; }}\n"
-    return stand_in + textwrap.dedent(block).replace("/logs", str(logs))
+def test_the_kubernetes_job_that_ends_well_ends_well(tmp_path: Path) -> None:
+    with pod(tmp_path, "true") as process:
+        assert process.wait(timeout=60) == 0
+
+
+def test_the_kubernetes_job_passes_the_end_of_its_pod_on(tmp_path: Path) -> None:
+    job = "trap 'echo saved; exit 5' TERM; echo ready; while true; do sleep 0.1; done"
+    with pod(tmp_path, "sh", "-c", job) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.terminate()
+        out = process.communicate(timeout=60)[0]
+    assert b"saved" in out
+    assert process.returncode in (5, 10, 11, 12)
+
+
+@pytest.mark.parametrize("file", [*EXAMPLES.rglob("*.yaml"), *EXAMPLES.rglob("*.yml")], ids=lambda p: p.name)
+def test_yaml_parses(file: Path) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    assert {"kind", "jobs"} & set(yaml.safe_load(file.read_text()))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -78,6 +78,8 @@ def predict(
         raise click.UsageError("name a LOG, or pipe one in")
     if each == "-" and "-" in logs:
         raise click.UsageError("standard input is either a log or the list of --each")
+    if verbose and quiet:
+        raise click.UsageError("either --verbose or --quiet")
     style = Style(model, as_json, verbose, quiet, language.current(), redact, sure if restart_code else None)
     named = chain(logs, _listed(each)) if each is not None else iter(logs or ("-",))
     failed = unread = False

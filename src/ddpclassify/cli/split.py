@@ -27,7 +27,7 @@ def split(log: str, output: Path, number: bool, raw: bool, redact: bool, as_json
 
     Every line of LOG is in exactly one of the parts, in its order.
     """
-    from ddpclassify.report import ranges
+    from ddpclassify.report.words import rank_words
     from ddpclassify.split import REST
     from ddpclassify.split import split as split_log
 
@@ -44,14 +44,21 @@ def split(log: str, output: Path, number: bool, raw: bool, redact: bool, as_json
         owned = [part for part in done.parts if part.rank is not None]
         rest = sum(part.lines for part in done.parts if part.file == REST)
         others = len(done.parts) - len(owned) - bool(rest)
-        click.echo(say("{output}: {n} lines of {log}", output=output, n=done.lines, log=log))
+        words = "{output}: {n} lines of {log}" if done.lines != 1 else "{output}: {n} line of {log}"
+        click.echo(say(words, output=output, n=done.lines, log=log))
         if owned:
-            ranks = ranges([part.rank for part in owned if part.rank is not None])
+            ranks = rank_words([part.rank for part in owned if part.rank is not None])
             mine = sum(part.lines for part in owned)
-            click.echo("  rank*.log  " + say("{n} lines of ranks {ranks}", n=mine, ranks=ranks))
+            click.echo(
+                "  rank*.log  "
+                + say("{n} lines of {ranks}" if mine != 1 else "{n} line of {ranks}", n=mine, ranks=ranks)
+            )
         if others:
-            click.echo("  *.local*.log  " + say("{n} processes whose global rank the log does not tell", n=others))
+            more = "{n} processes whose global rank the log does not tell"
+            one = "{n} process whose global rank the log does not tell"
+            click.echo("  *.local*.log  " + say(more if others > 1 else one, n=others))
         if rest:
-            click.echo(f"  {REST}  " + say("{n} lines that no rank owns", n=rest))
+            words = "{n} lines that no rank owns" if rest > 1 else "{n} line that no rank owns"
+            click.echo(f"  {REST}  " + say(words, n=rest))
     if done.skipped:
         raise SystemExit(1)

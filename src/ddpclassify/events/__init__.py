@@ -25,7 +25,8 @@ _PROGRESS = lazy(
 _FINISHED = lazy(
     r"(?i)\btraining (?:is )?(?:complete|finished|done)|finished training|`Trainer\.fit` stopped|exits successfully"
     r"|\btrain(?:ing)? completed|run (?:finished|completed)|all (?:ranks )?done\b|^done\.?$|job (?:finished|completed)"
-    r"|successfully completed|saved final (?:model|checkpoint)|End of (?:training|run)"
+    r"|successfully (?:completed|finished|exited)|(?:completed|finished|exited) successfully"
+    r"|\b(?:finished|completed)[\"'.!)}\]]*$|saved final (?:model|checkpoint)|End of (?:training|run)"
 )
 _CHECKPOINT = lazy(
     r"(?i)\b(?:sav(?:ed|ing)|wrote|writing)\b.{0,40}(?:checkpoint|ckpt|model|\.pt\b|\.pth\b|\.safetensors|state)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 
 from ddpclassify.features.failures import Features
 from ddpclassify.features.view import View
@@ -40,8 +41,17 @@ def group_of(category: str) -> str:
     return _GROUPS.get(category, "own")
 
 
-def scope_features(folded: Folded, seen: View, cause: Failure | None, category: str, certainty: float) -> Features:
-    """Return the features by which the scope (ranks, all, launcher, unknown, none) is told."""
+def scope_features(
+    folded: Folded, seen: View, cause: Failure | None, category: str, certainty: float, ranks: Mapping[int, float]
+) -> Features:
+    """Return the features by which the scope (ranks, all, launcher, unknown, none) is told.
+
+    Parameters
+    ----------
+    cause : the likeliest cause
+    category, certainty : the likeliest category and its probability
+    ranks : probability of each known rank for being a culprit, given that some are
+    """
     group = group_of(category)
     facts = folded.events.log.facts
     x: Features = {"bias": 1.0, f"category={category}": 1.0, f"group={group}": 1.0, "certainty": certainty}
@@ -65,6 +75,15 @@ def scope_features(folded: Folded, seen: View, cause: Failure | None, category: 
         x["all wait"] = float(len(seen.waiting) >= world)
         x["some wait"] = float(0 < len(seen.waiting) < world)
         x["few silent"] = float(0 < len(seen.silent) <= max(1, world // 2))
+    likely = [p for p in ranks.values() if p >= 0.5]
+    unlikely = max((p for p in ranks.values() if p < 0.5), default=0.0)
+    x["likely ranks"] = float(0 < len(likely) < len(ranks))
+    x["one likely rank"] = float(len(likely) == 1)
+    x["least likely culprit"] = min(likely, default=0.0)
+    x["likeliest other"] = unlikely
+    x["how far apart"] = min(likely, default=0.0) - unlikely if 0 < len(likely) < len(ranks) else 0.0
+    x["all likely"] = float(len(ranks) > 1 and len(likely) == len(ranks))
+    x["none likely"] = float(len(ranks) > 1 and not likely)
     x["waiters"] = float(bool(seen.waiting))
     x["odd"] = float(bool(seen.odd))
     x["behind"] = float(bool(seen.behind))

@@ -53,6 +53,7 @@ def category_features(described: Described, scores: Sequence[float]) -> Features
     best = max(scores, default=0.0)
     causes: list[Failure] = [described.folded.failures[i] for i in order_of(scores)[:1]]
     n = max(events.log.n_lines, 1)
+    well = any(line.number > 0.8 * n for line in events.finished) and not seen.exits and seen.teardown_line > n
     x: Features = {
         "bias": 1.0,
         "best cause": best,
@@ -62,6 +63,8 @@ def category_features(described: Described, scores: Sequence[float]) -> Features
         "finished mark": float(bool(events.finished)),
         "finished at the end": float(any(line.number > 0.8 * n for line in events.finished)),
         "progress at the end": float(events.last_progress_line > n - 10),
+        "ended well": 3.0 * bool(well),
+        "ended well, its cause recovered": 3.0 * bool(well and causes and causes[0].recovered),
         "exits": float(bool(seen.exits)),
         "teardown": float(seen.teardown_line <= n),
         "waiters": float(bool(seen.waiting)),
@@ -113,12 +116,11 @@ def culprits(
 ) -> tuple[dict[str, float], dict[int, float]]:
     """Ask the culprit models: probabilities of the scopes, and of each rank."""
     causes = ranked_causes(described, cause)
-    x = scope_features(described.folded, described.view, causes[0] if causes else None, category, certainty)
     features = rank_features(described.folded, described.view, causes, category)
-    return (
-        _named(scope, scope.probabilities((), x)),
-        {r: rank.probabilities((), f)[1] for r, f in features.items()},
-    )
+    ranks = {r: rank.probabilities((), f)[1] for r, f in features.items()}
+    first = causes[0] if causes else None
+    x = scope_features(described.folded, described.view, first, category, certainty, ranks)
+    return _named(scope, scope.probabilities((), x)), ranks
 
 
 def ranked_causes(described: Described, scores: Sequence[float]) -> list[Failure]:

@@ -46,6 +46,7 @@ LABELS = (
 _LABEL = 11  # columns before the text
 _ROOM = WIDTH - _LABEL
 _ROWS = 6  # of a table of differences
+_WHOM = {"all": "all ranks", "launcher": "the launcher", "ranks": "", "none": "", "unknown": ""}
 
 
 def text_report(diagnosis: Diagnosis, verbose: bool = False, quiet: bool = False, folded: Folded | None = None) -> str:
@@ -59,8 +60,9 @@ def text_report(diagnosis: Diagnosis, verbose: bool = False, quiet: bool = False
     """
     d = diagnosis
     if quiet:
-        named = f", {rank_words(d.culprit_ranks)}" if d.culprit_ranks else ""
-        return f"{clean(d.source)}: {headline(d)}{named}"
+        return (
+            f"{clean(d.source)}: {listed((headline(d), _guess(d), rank_words(d.culprit_ranks) or say(_WHOM[d.scope])))}"
+        )
     lines = [*_head(d, verbose)]
     lines += _field("who", who(d))
     lines += _items("proof", _proofs(d, verbose))
@@ -75,7 +77,7 @@ def text_report(diagnosis: Diagnosis, verbose: bool = False, quiet: bool = False
         lines += _field("retry", say(RETRY[d.retry]))
     lines += _items("missing", d.missing)
     if verbose:
-        lines += _items("odds", (f"{c['category']} {c['probability']:.0%}" for c in d.candidates))
+        lines += _items("odds", (f"{c['category']} {c['probability']:.1%}" for c in d.candidates))
         lines += _field("model", clean(f"{d.model['name']} {d.model['version']}"))
     return "\n".join(lines)
 
@@ -93,6 +95,12 @@ def _head(d: Diagnosis, verbose: bool) -> Iterator[str]:
     if d.category == "unknown" and d.candidates:
         guesses = ", ".join(f"{c['category']} {c['probability']:.0%}" for c in d.candidates[:3])
         yield from _field("guess", say("not sure enough to say; best guesses: {guesses}", guesses=guesses))
+
+
+def _guess(d: Diagnosis) -> str:
+    """Return the best guess of an unknown failure."""
+    best = d.candidates[0] if d.category == "unknown" and d.candidates else None
+    return say("best guess {category} {percent}", **best, percent=f"{best['probability']:.0%}") if best else ""
 
 
 def _proofs(d: Diagnosis, verbose: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ from ddpclassify.model.linear import Array
 
 __all__ = ["LEAST_RIGHT", "chow_threshold", "temperature"]
 
-LEAST_RIGHT = 0.45
+LEAST_RIGHT = 0.4
 """Answers that are right less often are not given: two guesses in the report then say more than one name."""
 
 

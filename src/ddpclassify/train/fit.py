@@ -24,7 +24,7 @@ from ddpclassify.model.linear import Array, Columns, Part
 from ddpclassify.train.confidence import chow_threshold, temperature
 from ddpclassify.train.linear import SEED, Fitted, Settings, blind, fit_one, out_of_fold
 from ddpclassify.train.samples import Sample
-from ddpclassify.types import InputError
+from ddpclassify.types import Failure, InputError
 
 
 def rate(marks: Sequence[bool]) -> float | None:
@@ -176,17 +176,50 @@ def _fit(
     category = fit_one(log_words, log_features, y, weight, category_model, settings)
     reason = fit_reasons(category, log_words, log_features, samples, weight, settings.c_reason)
 
-    # 3. The culprit: the scope, and each rank where some ranks are it.
+    def causes_of(i: int) -> list[Failure]:
+        return ranked_causes(samples[i].described, scores[i])
+
+    # 3. The culprit: each rank, given that some ranks are it, and then the scope, which sees how clear that answer is.
     guess = [classes[int(j)] for j in probabilities.argmax(1)]
     sure = calibrated.max(1)
     with_scope = [i for i, s in enumerate(samples) if s.label.get("scope")]
+    rows = {
+        i: rank_features(samples[i].described.folded, samples[i].described.view, causes_of(i), guess[i])
+        for i in sorted({*with_scope, *asked})
+    }
+    rank_x: list[Features] = []
+    rank_y: list[str] = []
+    rank_weight: list[float] = []
+    rank_groups: list[str] = []
+    for i in with_scope:
+        if samples[i].label["scope"] != "ranks":
+            continue
+        wanted = set(samples[i].label.get("culprit_ranks") or ())
+        for r, x in rows[i].items():
+            rank_x.append(x)
+            rank_groups.append(groups[i])
+            rank_y.append("yes" if r in wanted else "no")
+            # a log of a thousand ranks counts as much as one of two
+            share = len(wanted & set(rows[i])) if r in wanted else len(set(rows[i]) - wanted)
+            rank_weight.append(weight[i] / max(share, 1))
+    blind_ranks: dict[str, Part] = {}
+    if _learnable(rank_y, rank_groups):
+        rank = fit_one(None, rank_x, rank_y, rank_weight, rank_model, settings).part()
+        blind_ranks = blind(rank_x, rank_y, rank_weight, rank_groups, rank_model, settings)
+    else:
+        rank = _borrowed(base, "rank", "culprit_ranks")
+    ranks_of = {
+        i: {r: blind_ranks.get(groups[i], rank).probabilities((), x)[1] for r, x in each.items()}
+        for i, each in rows.items()
+    }
     scope_x = [
         scope_features(
             samples[i].described.folded,
             samples[i].described.view,
-            next(iter(ranked_causes(samples[i].described, scores[i])), None),
+            next(iter(causes_of(i)), None),
             guess[i],
             float(sure[i]),
+            ranks_of[i],
         )
         for i in with_scope
     ]
@@ -205,41 +238,18 @@ def _fit(
         scope = _borrowed(base, "scope", "scope")
         for i, x in zip(with_scope, scope_x, strict=True):
             blind_scopes[i] = dict(zip(scope.classes, scope.probabilities((), x), strict=True))
-    rank_x: list[Features] = []
-    rank_y: list[str] = []
-    rank_weight: list[float] = []
-    rank_groups: list[str] = []
-    for i in with_scope:
-        s = samples[i]
-        if s.label["scope"] != "ranks":
-            continue
-        wanted = set(s.label.get("culprit_ranks") or ())
-        rows = rank_features(s.described.folded, s.described.view, ranked_causes(s.described, scores[i]), guess[i])
-        for r, x in rows.items():
-            rank_x.append(x)
-            rank_groups.append(groups[i])
-            rank_y.append("yes" if r in wanted else "no")
-            # a log of a thousand ranks counts as much as one of two
-            share = len(wanted & set(rows)) if r in wanted else len(set(rows) - wanted)
-            rank_weight.append(weight[i] / max(share, 1))
-    if _learnable(rank_y, rank_groups):
-        rank = fit_one(None, rank_x, rank_y, rank_weight, rank_model, settings).part()
-        blind_ranks = blind(rank_x, rank_y, rank_weight, rank_groups, rank_model, settings) if asked else {}
-    else:
-        rank, blind_ranks = _borrowed(base, "rank", "culprit_ranks"), {}
     if not reason.classes and base is not None:
         reason = base.reason
     parts = Parts(cause, category.part(t), reason, scope, rank)
     answers = {}
     for i in asked:
-        described, sure_i = samples[i].described, float(calibrated[i].max())
-        found, ranks = culprits(described, scores[i], guess[i], sure_i, scope, blind_ranks.get(groups[i], rank))
+        found, _ = culprits(samples[i].described, scores[i], guess[i], float(sure[i]), scope, rank)
         answers[i] = Answers(
             tuple(scores[i]),
             dict(zip(classes, map(float, calibrated[i]), strict=True)),
             None,
             blind_scopes.get(i, found),
-            ranks,
+            ranks_of[i],
         )
     held_out = {
         "category_accuracy": float(np.mean([g == k for g, k in zip(guess, y, strict=True)])),
