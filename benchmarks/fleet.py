@@ -138,15 +138,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int)
     parser.add_argument("-j", "--jobs", type=int, default=2)
+    parser.add_argument("--part", type=int, default=2000, help="answers of a part are held in memory")
     parser.add_argument("--dask", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "ddpclassify-fleet")
     args = parser.parse_args()
     logs = make(args.folder, args.count)
+    part = ["--part", str(args.part)]
     if args.dask:
         with dask(args.jobs) as (extra, others):
-            measure(logs, args.jobs, extra, others, args.count)
+            measure(logs, args.jobs, [*part, *extra], others, args.count)
     else:
-        measure(logs, args.jobs, [], [], args.count)
+        measure(logs, args.jobs, part, [], args.count)
 
 
 if __name__ == "__main__":
