@@ -118,5 +118,15 @@ def test_a_log_that_cannot_be_read_does_not_stop_the_others(many: Path) -> None:
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
 
 
+def test_a_reader_that_has_seen_enough_ends_it_without_a_word(many: Path) -> None:
+    command = [sys.executable, "-m", "ddpclassify", "predict", "-q", "--jobs", "2", "--each", str(many)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
+        assert job.stdout is not None
+        assert job.stderr is not None
+        job.stdout.readline()
+        job.stdout.close()
+        assert job.stderr.read() == b""
+
+
 def test_verbose_and_quiet_exclude_each_other() -> None:
     assert run("predict", "-v", "-q", "-", data=b"").returncode == 2

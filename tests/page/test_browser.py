@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,6 +94,84 @@ def test_nothing_is_cut_off_at_any_width(tmp_path: Path, width: int) -> None:
     out.write_text(re.sub("<meta http-equiv[^>]*>", "", html).replace("</body>", measuring + "</body>"), "utf-8")
     dom = browse(tmp_path, out.as_uri(), f"--window-size={width},900", "--dump-dom").stdout
     assert "<title>[true,[],0]</title>" in dom, re.search("<title>.*?</title>", dom)
+
+
+class Keyboard:
+    """A page in the browser, driven by its debugging pipe: what the keyboard alone reaches."""
+
+    def __init__(self, profile: Path, url: str) -> None:
+        (ours, self.out), (self.back, theirs) = os.pipe(), os.pipe()
+        command = [BROWSER, *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={profile}"]
+        # The browser reads commands from descriptor 3 and answers on 4.
+        moved = f"import os; os.dup2({ours}, 3); os.dup2({theirs}, 4); os.execv({BROWSER!r}, {command!r})"
+        self.browser = subprocess.Popen(
+            [sys.executable, "-c", moved], pass_fds=(ours, theirs), stderr=subprocess.DEVNULL
+        )
+        os.close(ours)
+        os.close(theirs)
+        self.session: dict[str, str] = {}
+        self.answers = os.fdopen(self.back, "rb")
+        target = self.ask("Target.createTarget", url=url)["targetId"]
+        self.session = {"sessionId": self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
+        while not self.value("document.readyState === 'complete' && location.protocol === 'file:'"):
+            pass
+
+    def ask(self, method: str, **params: object) -> dict[str, Any]:
+        os.write(self.out, json.dumps({"id": 1, "method": method, "params": params, **self.session}).encode() + b"\0")
+        while True:
+            answer = bytearray()
+            while (byte := self.answers.read(1)) != b"\0":
+                assert byte, "the browser has gone"
+                answer += byte
+            if "id" in (said := json.loads(answer)):
+                return said["result"]  # type: ignore[no-any-return]
+
+    def value(self, expression: str) -> Any:
+        return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+
+    def press(self, key: str, code: int) -> None:
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
+            text = {}
+
+    def close(self) -> None:
+        self.browser.kill()
+        self.browser.wait()
+        os.close(self.out)
+        self.answers.close()
+
+
+def test_the_keyboard_alone_reaches_filter_marks_and_failures(tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    out.write_text(page([load_model().explain(CASES / "oom-one-of-eight-then-watchdogs.log")]), encoding="utf-8")
+    focused = """(() => {
+      const el = document.activeElement;
+      if (el === document.body) return ["body"];
+      const style = getComputedStyle(el), box = el.getBoundingClientRect();
+      const mark = el.closest(".mark");
+      const lit = mark
+        ? getComputedStyle(mark.querySelector("use")).strokeWidth !== "1.5px"
+        : style.outlineStyle !== "none";
+      const name = el.labels?.length ? el.labels[0].textContent : el.textContent;
+      const shown = lit && box.top >= 0 && box.bottom <= innerHeight + 1;
+      return [el.tagName.toLowerCase(), name.trim().slice(0, 40), shown, el.parentElement.id];
+    })()"""
+    stops: list[list[Any]] = []
+    with closing(Keyboard(tmp_path / "profile", out.as_uri())) as keyboard:
+        while len(stops) < 60 and stops[-1:] != [["body"]]:
+            keyboard.press("Tab", 9)
+            stops.append(keyboard.value(focused))
+            if stops[-1][-1] == "log1-f2":
+                keyboard.press("Enter", 13)
+        opened = keyboard.value("document.getElementById('log1-f2').open")
+    assert stops.pop() == ["body"]
+    assert [s[0] for s in stops[:5]] == ["a", "input", "select", "input", "input"]
+    assert all(name for _, name, _, _ in stops)
+    assert [stop for stop in stops if not stop[2]] == []  # the focus is always to be seen
+    assert {"log1-f1", "log1-f2"} <= {s[3] for s in stops}
+    assert sum(name.startswith("rank 5, from line") for _, name, _, _ in stops) == 1
+    assert opened
 
 
 def test_log_text_never_runs(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from ddpclassify.api import load_model
 from ddpclassify.page import page
 from ddpclassify.page.axis import Tick, thin
+from ddpclassify.page.lanes import told
 from ddpclassify.page.picture import NARROW, PLOT
 
 CASES = Path(__file__).parent.parent / "cases"
@@ -111,6 +113,28 @@ def test_a_lane_a_rank_culprit_on_top_every_mark_links_to_a_failure() -> None:
         "mark cause",
         "mark followed",
     }
+
+
+def test_unmarked_proof_that_stands_before_the_best_one_has_not_followed_it() -> None:
+    lines = [
+        "NVRM: Xid (PCI:0000:c1:00): 79, pid=4100, GPU has fallen off the bus.",
+        "[rank1]: Traceback (most recent call last):",
+        '[rank1]:   File "train.py", line 3, in main',
+        "[rank1]: RuntimeError: CUDA error: unspecified launch failure",
+        "NVRM: Xid (PCI:0000:c2:00): 31, pid=4101, MMU fault.",
+    ]
+    folded, d = load_model().explain(lines)
+    proofs = [{"line": n, "file": None, "rank": None, "text": ""} for n in (4, 1, 5)]
+    rows = [{**row, "role": "cause", "score": row["first_line"] == 4} for row in d.failures]
+    standings = {
+        t.row["first_line"]: t.standing for t in told(folded, replace(d, category="x", evidence=proofs, failures=rows))
+    }
+    assert standings == {1: "cause", 4: "cause", 5: "followed"}
+
+
+def test_a_mark_names_its_own_line() -> None:
+    hints = [w for w in Tree(made(OOM)).words if w.startswith("rank 4, from line")]
+    assert [w.partition(":")[0] for w in hints] == ["rank 4, from line 35", "rank 4, from line 36"]
 
 
 def test_ranks_that_the_log_never_names_share_a_lane_and_the_legend_tells_only_what_is_drawn() -> None:

@@ -122,12 +122,15 @@ def _reports(logs: Iterator[str], style: Style, jobs: int | None) -> Iterator[Re
 
 
 def _parallel(logs: Iterable[str], style: Style, jobs: int | None) -> Iterator[Report]:
+    import warnings
     from concurrent.futures import BrokenExecutor
 
     from joblib import Parallel, delayed
 
     from ddpclassify.types import InputError
 
+    # Whoever reads us may have seen enough, as `head` has.
+    warnings.filterwarnings("ignore", r"\d+ tasks .* not used", UserWarning)
     # So many logs are read ahead of the one that is to be printed, however long the list.
     pool = Parallel(n_jobs=jobs or -1, return_as="generator", pre_dispatch="8 * n_jobs", batch_size=4)
     try:

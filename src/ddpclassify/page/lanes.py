@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ddpclassify.language import say
 from ddpclassify.page.axis import Axis
-from ddpclassify.report.words import lead
+from ddpclassify.report.words import lead, place
 from ddpclassify.types import Diagnosis, Event, Failure, Folded, Line
 
 Standing = Literal["cause", "followed", "teardown", "minor"]
@@ -18,6 +18,9 @@ UNFOLDED = 16  # up to so many ranks have a lane each
 LANES = 28  # more than so many lanes are folded further
 _RANKS = 1 << 14
 _BINS = 400  # distinct positions kept of one mark
+
+
+Said = dict[int | None, dict[int, list[tuple[float, Line]]]]  # rank → failure → where its reports stand
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,12 @@ class Told:
 
 @dataclass(frozen=True)
 class Mark:
-    """A failure in a lane: `xs` are the positions of its reports there, ascending."""
+    """A failure in a lane: `xs` are the positions of its reports there, ascending, and `first` the first of them."""
 
     told: Told
     xs: tuple[float, ...]
     count: int
+    first: Line
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Story:
     ranks: tuple[int, ...]
     heard: frozenset[int]  # ranks with a line in the log
     folded: bool
+    files: tuple[str, ...]  # their names, where the log has several
 
     @property
     def ordered(self) -> bool:
@@ -80,12 +85,12 @@ def told(folded: Folded, d: Diagnosis) -> list[Told]:
     out = []
     for number, row in enumerate(rows, 1):
         failure = by_signature[row["signature"]]
-        # Others that may be causes are shown so only where they are of the culprits as well.
-        begins = row is best or (row["role"] == "cause" and set() < set(row["ranks"]) <= set(d.culprit_ranks))
+        standing = _standing(row, failure)
         if d.category == "no_failure":
-            out.append(Told(number, "minor", row, failure))
-        else:
-            out.append(Told(number, "cause" if begins else _standing(row, failure), row, failure))
+            standing = "minor"
+        elif best is not None and (row is best or _began_too(row, standing, d, best)):
+            standing = "cause"
+        out.append(Told(number, standing, row, failure))
     return out
 
 
@@ -95,6 +100,17 @@ def _standing(row: dict[str, Any], failure: Failure) -> Standing:
     return "teardown" if failure.role_hint == "teardown" else "followed"
 
 
+def _began_too(row: dict[str, Any], standing: Standing, d: Diagnosis, best: dict[str, Any]) -> bool:
+    """Others that may be causes are shown so where they are the culprits', or part of the proof and not after it."""
+    if row["role"] != "cause":
+        return False
+    if row["ranks"] and (d.scope != "all" or d.culprit_ranks):
+        return set(row["ranks"]) <= set(d.culprit_ranks)
+    # An Xid line of the kernel, say: what stands before the best proof can not have followed it.
+    cited = {e["line"] for e in d.evidence if e["file"] is None}  # files of a folder have no order
+    return standing == "followed" and row["first_line"] in cited and row["first_line"] < best["first_line"]
+
+
 def story(folded: Folded, d: Diagnosis, failures: list[Told]) -> Story:
     """Lay out a log's failures in lanes."""
     spans, whole = _spans(folded)
@@ -102,11 +118,11 @@ def story(folded: Folded, d: Diagnosis, failures: list[Told]) -> Story:
     causes = [t.failure.first for t in failures if t.standing == "cause"]
     points = [e.line for e in events] + [line for span in spans.values() for line in span] + whole
     axis = Axis(folded, causes, points)
-    said: dict[int | None, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    said: Said = defaultdict(lambda: defaultdict(list))
     for t in failures:
         for event in t.failure.events:
             if (key := axis.key(event.line)) is not None:
-                said[event.rank][t.number].append(axis.x(key))
+                said[event.rank][t.number].append((axis.x(key), event.line))
     ranks = _ranks(d, spans, said)
     single = [_lane(failures, axis, (rank,), d, spans, said) for rank in ranks]
     begins = {lane.ranks[0]: lane.trouble for lane in single if lane.trouble is not None}
@@ -116,7 +132,14 @@ def story(folded: Folded, d: Diagnosis, failures: list[Told]) -> Story:
     if None in said:
         lanes.append(_lane(failures, axis, (), d, spans, said))
     return Story(
-        axis, tuple(lanes), begins, _first(folded, d, axis), tuple(ranks), frozenset(spans), len(lanes) < len(ranks)
+        axis,
+        tuple(lanes),
+        begins,
+        _first(folded, d, axis),
+        tuple(ranks),
+        frozenset(spans),
+        len(lanes) < len(ranks),
+        files_of(folded),
     )
 
 
@@ -145,17 +168,22 @@ def _lane(
     ranks: tuple[int, ...],
     d: Diagnosis,
     spans: dict[int, tuple[Line, Line]],
-    said: dict[int | None, dict[int, list[float]]],
+    said: Said,
 ) -> Lane:
     rank = ranks[0] if ranks else None
     mine = said.get(rank, {})
-    marks = [Mark(t, tuple(sorted(mine[t.number])), len(mine[t.number])) for t in failures if t.number in mine]
+    marks = [_mark(t, mine[t.number]) for t in failures if t.number in mine]
     spoke = None
     if rank is not None and rank in spans:
         keys = [k for line in spans[rank] if (k := axis.key(line)) is not None]
         spoke = (axis.x(min(keys)), axis.x(max(keys))) if keys else None
     marks.sort(key=lambda m: m.xs[0])
     return Lane(ranks, rank is not None and rank in d.culprit_ranks, spoke, tuple(marks))
+
+
+def _mark(told: Told, reports: list[tuple[float, Line]]) -> Mark:
+    ordered = sorted(reports, key=lambda report: report[0])
+    return Mark(told, tuple(x for x, _ in ordered), len(ordered), ordered[0][1])
 
 
 def _fold(single: list[Lane]) -> list[Lane]:
@@ -184,19 +212,36 @@ def _fold(single: list[Lane]) -> list[Lane]:
 def _merged(lanes: list[Lane]) -> Lane:
     if len(lanes) == 1:
         return lanes[0]
-    xs: dict[int, list[float]] = defaultdict(list)
-    by_number = {m.told.number: m.told for lane in lanes for m in lane.marks}
+    by_number: dict[int, list[Mark]] = defaultdict(list)
     for lane in lanes:
         for mark in lane.marks:
-            xs[mark.told.number] += mark.xs
+            by_number[mark.told.number].append(mark)
     spoken = [lane.spoke for lane in lanes if lane.spoke]
-    marks = [Mark(by_number[n], _binned(found), len(found)) for n, found in xs.items()]
+    marks = [
+        replace(
+            min(same, key=lambda m: m.xs[0]),
+            xs=_binned([x for m in same for x in m.xs]),
+            count=sum(m.count for m in same),
+        )
+        for same in by_number.values()
+    ]
     return Lane(
         tuple(lane.ranks[0] for lane in lanes),
         lanes[0].culprit,
         (min(s[0] for s in spoken), max(s[1] for s in spoken)) if spoken else None,
         tuple(sorted(marks, key=lambda m: m.xs[0])),
     )
+
+
+def files_of(folded: Folded) -> tuple[str, ...]:
+    """Return the names of a log's files where it has several."""
+    files = folded.events.log.files
+    return tuple(file.name for file in files) if len(files) > 1 else ()
+
+
+def place_of(line: Line, files: Sequence[str]) -> str:
+    """Return a line's number, with its file where the log has several."""
+    return place(files[line.file] if files else None, [line.number])
 
 
 def _binned(xs: list[float]) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ddpclassify.language import say
-from ddpclassify.page.lanes import Story, Told
+from ddpclassify.page.lanes import Story, Told, files_of, place_of
 from ddpclassify.page.markup import Html, join, prose, tag
 from ddpclassify.page.picture import STANDINGS, glyph, legend, picture, rank_map
 from ddpclassify.report.differences import differences
@@ -214,7 +214,7 @@ def _card(t: Told, folded: Folded, book: Book, name: str) -> Html:
     count = say("{n} times", n=f"{row['count']:,}") if row["count"] > max(1, len(row["ranks"])) else ""
     where = [
         rank_words(row["ranks"], 60),
-        place(_file(f, folded), [row["first_line"]]),
+        place_of(f.first.line, files_of(folded)),
         count,
         _clock(row["first_time"]),
     ]
@@ -250,11 +250,6 @@ def _card(t: Told, folded: Folded, book: Book, name: str) -> Html:
         data_kind=t.standing,
         data_what=row["kind"],
     )
-
-
-def _file(f: Failure, folded: Folded) -> str | None:
-    files = folded.events.log.files
-    return files[f.first.line.file].name if len(files) > 1 else None
 
 
 def _clock(stamp: str | None) -> str:

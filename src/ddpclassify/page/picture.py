@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from ddpclassify.language import say
 from ddpclassify.page.axis import thin
-from ddpclassify.page.lanes import Lane, Mark, Story
+from ddpclassify.page.lanes import Lane, Mark, Story, place_of
 from ddpclassify.page.markup import Html, join, tag, text
-from ddpclassify.report.words import place, ranges, rank_words, shorten, what
+from ddpclassify.report.words import ranges, rank_words, shorten, what
 
 PLOT, NARROW = 640, 210  # the least width of the lanes on a wide page, and on a telephone
 HEAD, ROW, FOOT = 74, 30, 34
@@ -25,7 +25,7 @@ _LABEL = 21  # characters of a lane's name
 _ORDER = {"minor": 0, "teardown": 1, "followed": 2, "cause": 3}  # the weightiest is drawn last, on top
 STANDINGS = {
     "cause": "The failure it began with",
-    "followed": "What followed in other ranks",
+    "followed": "What followed",
     "teardown": "Launcher and clean-up",
     "minor": "Other error lines",
 }
@@ -207,7 +207,7 @@ def _marks(lane: Lane, y: float, name: str, story: Story) -> Iterable[Html]:
     for mark in _limited(lane.marks):
         at = x = min(max(mark.xs[0], at + _APART / PLOT), 1.0)
         standing = mark.told.standing
-        parts = [tag("title", _hint(mark, lane))]
+        parts = [tag("title", _hint(mark, lane, story))]
         rest = [p for p in dict.fromkeys(round(1000 * other) for other in mark.xs[1:]) if p > 1000 * x + 4]
         if rest:
             ticks = tag("path", class_="more", d="".join(f"M{p} 0v10" for p in rest))
@@ -235,10 +235,10 @@ def _limited(marks: Sequence[Mark]) -> Sequence[Mark]:
     return sorted(kept, key=lambda m: m.xs[0])
 
 
-def _hint(mark: Mark, lane: Lane) -> str:
+def _hint(mark: Mark, lane: Lane, story: Story) -> str:
     who = rank_words(lane.ranks, 40) or say("no rank")
     times = say(" ({n} times)", n=f"{mark.count:,}") if mark.count > 1 else ""
-    where = say("from {place}", place=place(None, [mark.told.row["first_line"]]))
+    where = say("from {place}", place=place_of(mark.first, story.files))
     return f"{who}, {where}{times}: {shorten(what(mark.told.row), 160)}"
 
 
@@ -271,9 +271,7 @@ def rank_map(story: Story, name: str) -> Html:
         d = "".join(f"M{r % wide * 10} {r // wide * 10}h8.6v8.6h-8.6z" for r in cells[state])
         title = tag("title", f"{say(meaning)}: {rank_words(cells[state], 200)}")
         paths.append(tag("path", title, d=d, class_=state))
-    pitch = PLOT / wide
-    step = max(1, math.ceil(14 / pitch))
-    sparse = step * math.ceil(14 * wide / NARROW / step)
+    step, sparse = (_power(14 * wide / room) for room in (PLOT, NARROW))
     labels = [
         _name(r * wide, _at((r + 0.45) / top), "name" if r % sparse == 0 else "name wide") for r in range(0, top, step)
     ]
@@ -297,6 +295,11 @@ def rank_map(story: Story, name: str) -> Html:
             tag("ul", *legend, class_="legend"),
         ]
     )
+
+
+def _power(least: float) -> int:
+    """The power of two from `least` on: ranks are counted in such."""
+    return int(2 ** max(0, math.ceil(math.log2(least))))
 
 
 def _state(rank: int, story: Story, culprits: set[int], order: list[float]) -> str:

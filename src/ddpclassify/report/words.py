@@ -134,7 +134,7 @@ def who(d: Diagnosis) -> str:
         return everyone + say(" failed the same way") + sure
     if d.scope == "launcher":
         return say("the launcher or something outside the workers") + host + sure
-    return say("nobody: no failure found") if d.scope == "none" else say("the log does not tell which rank") + sure
+    return say("nobody: no failure found" if d.scope == "none" else "the log does not tell which rank")
 
 
 def silent(d: Diagnosis) -> bool:
