@@ -54,6 +54,15 @@ def test_unreadable_logs_are_noted_once_and_passed_over(tmp_path: Path) -> None:
     assert ["error" in r for r in results(out)] == [False, True, True]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_is_no_log_and_nobody_waits_for_its_end(tmp_path: Path) -> None:
+    folder, out = logs(tmp_path / "logs", 2), tmp_path / "out"
+    os.mkfifo(folder / "pipe.log")
+    assert fleet(folder, "-o", out, "-j", 1).returncode == 0
+    assert b"1 unreadable" in fleet(folder / "*.log", "-o", out, "-j", 1).stderr
+    assert "not a file" in results(out)[2]["error"]
+
+
 def test_patterns_lists_and_folders_of_ranks(tmp_path: Path) -> None:
     folder, out = logs(tmp_path / "logs", 12), tmp_path / "out"
     (folder / "job20").mkdir()

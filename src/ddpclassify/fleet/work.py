@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from ddpclassify import __version__
@@ -11,6 +12,7 @@ from ddpclassify.api import Model, load_model
 from ddpclassify.fleet.listing import Item
 from ddpclassify.fleet.remote import local
 from ddpclassify.fleet.signature import SCHEME, issue
+from ddpclassify.read.sources import is_special
 from ddpclassify.types import SCHEMA, Diagnosis, Folded, InputError
 
 _OLDEST = datetime(2015, 1, 1)  # a log without a year gives an older time
@@ -37,6 +39,8 @@ def _row(item: Item, model: Model) -> dict[str, Any]:
     by = made_by(model)
     path = item.name
     try:
+        if is_special(Path(item.name)):
+            raise InputError(f"{item.name}: not a file")
         with local(item.name) as path:
             folded, diagnosis = model.explain(path)
             diagnosis.source = item.name

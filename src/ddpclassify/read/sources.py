@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import IO, cast
 
 from ddpclassify.patterns import lazy
@@ -57,7 +58,7 @@ def list_jobs(path: Path) -> list[Path]:
     InputError : not a folder, or none in it
     """
     try:
-        found = _natural((p for p in path.iterdir() if p.is_dir() or _is_log(p)), path)
+        found = _natural((p for p in path.iterdir() if S_ISDIR(_mode(p)) or (_is_log(p) and not is_special(p))), path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     if not found:
@@ -67,6 +68,20 @@ def list_jobs(path: Path) -> list[Path]:
 
 def _is_log(path: Path) -> bool:
     return bool(_LOG_NAME.search(path.name)) or "rank" in path.name
+
+
+def is_special(path: Path) -> bool:
+    """Whether it is a pipe, a socket or a device: reading one may never end."""
+    mode = _mode(path)
+    return bool(mode) and not S_ISREG(mode) and not S_ISDIR(mode)
+
+
+def _mode(path: Path) -> int:
+    """Return what kind of file it is; 0 where that can't be told: reading it will say why."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0
 
 
 def _natural(paths: Iterable[Path], root: Path) -> list[Path]:
