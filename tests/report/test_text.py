@@ -222,6 +222,10 @@ def test_long_lists_of_ranks_are_counted() -> None:
     assert len(rank_words(range(0, 8000, 2))) < 100
 
 
+def test_an_empty_log_is_called_empty() -> None:
+    assert "missing  The log holds no line." in text_report(load_model().diagnose([]))
+
+
 def test_nothing_but_printable_characters(tmp_path: Path) -> None:
     path = tmp_path / "evil\x1b[31m\u202e.log"
     path.write_bytes(

@@ -108,7 +108,8 @@ def test_mistakes_are_one_line_and_leave_nothing(tmp_path: Path) -> None:
     for args, said in (
         ((str(tmp_path / "none.log"), "-o", str(tmp_path / "parts")), b"No such file"),
         ((str(CASES[0]), "-o", str(tmp_path / "full")), b"not empty"),
-        ((str(CASES[0]), "-o", "/proc/nothing/here"), b"/proc/nothing"),
+        ((str(CASES[0]), "-o", "/proc/nothing/here"), b"/proc/nothing/here: No such file"),
+        ((str(CASES[0]), "-o", "/proc/nothing"), b"/proc/nothing: No such file"),
     ):
         done = run(*args)
         assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)

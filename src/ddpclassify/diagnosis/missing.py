@@ -10,6 +10,10 @@ from ddpclassify.language import say
 # (what holds for such a log, what to say); every row that holds is said.
 _ROWS: tuple[tuple[Callable[[Described, str, str], bool], str], ...] = (
     (
+        lambda d, scope, category: not d.folded.events.log.lines,
+        "The log holds no line. Keep both streams of the launcher and of every rank: `torchrun --log-dir logs --tee 3 train.py 2>&1 | tee full.log`.",
+    ),
+    (
         lambda d, scope, category: "torchrun" in d.folded.events.log.facts.launchers and not _spoke(d),
         "Only the launcher speaks here: no worker's own error is in the log. Keep it with `torchrun --log-dir logs --tee 3 …`, and decorate main() with `@record` (torch.distributed.elastic.multiprocessing.errors).",
     ),

@@ -77,7 +77,8 @@ def split(log: str, out: Path, *, numbered: bool = False, raw: bool = False, red
                 out.rmdir()
             (Path(name) / "parts").rename(out)
     except OSError as error:
-        raise InputError(f"{error.filename or out}: {error.strerror or error}") from error
+        # Not the error's own file name: that may be of the folder that would have become `out`.
+        raise InputError(f"{out}: {error.strerror or error}") from error
     return result
 
 
