@@ -161,7 +161,7 @@ def _loky(_: ExitStack, scheduler: str | None) -> dict[str, Any]:
 
 def _dask(stack: ExitStack, scheduler: str | None) -> dict[str, Any]:
     distributed = _needed("distributed", "dask")
-    for name in ("distributed", "distributed.client", "distributed.core"):  # a lost cluster is told in one line
+    for name in ("distributed", "distributed.client", "distributed.core", "tornado.application"):  # one line tells it
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = distributed.Client(scheduler, timeout=20) if scheduler else distributed.Client(threads_per_worker=1)
