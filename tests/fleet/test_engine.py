@@ -59,25 +59,54 @@ def texts(out: Path) -> list[str]:
     return [json.dumps(row) for row in results(out)]
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the worker through /proc")
+needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the workers through /proc")
+
+
+def workers(parent: int) -> list[Path]:
+    """The processes of loky that a run has started."""
+    return [proc for proc in Path("/proc").glob("[0-9]*") if _is_worker(proc, parent)]
+
+
+def _is_worker(proc: Path, parent: int) -> bool:
+    try:
+        return _state(proc)[1] == str(parent) and b"LokyProcess" in (proc / "cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _state(proc: Path) -> list[str]:
+    """State, parent and so on; a process that has gone counts as a dead one."""
+    try:
+        return (proc / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["Z", ""]
+
+
+@needs_proc
 def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
     folder, out = logs(tmp_path / "logs", 60), tmp_path / "out"
     process = start(folder, out, "-j", 2)
     wait_for(lambda: list(out.glob("part-*.jsonl")))
-    stat = {int(p.name): (p / "cmdline").read_bytes() for p in Path("/proc").glob("[0-9]*") if _child(p, process.pid)}
-    victim = next((pid for pid, line in stat.items() if b"LokyProcess" in line), None)
-    if victim is not None:
-        os.kill(victim, signal.SIGKILL)
+    for victim in workers(process.pid)[:1]:
+        os.kill(int(victim.name), signal.SIGKILL)
     assert ended(process) == 0
     fleet(folder, "-o", tmp_path / "quiet", "-j", 1)
     assert texts(out) == texts(tmp_path / "quiet")
 
 
-def _child(proc: Path, parent: int) -> bool:
-    try:
-        return int((proc / "stat").read_text().rpartition(")")[2].split()[1]) == parent
-    except OSError:
-        return False
+@needs_proc
+def test_a_killed_run_leaves_no_worker_and_goes_on_when_started_again(tmp_path: Path) -> None:
+    folder, out = logs(tmp_path / "logs", 300), tmp_path / "out"
+    process = start(folder, out, "-j", 2)
+    wait_for(lambda: list(out.glob("part-*.jsonl")))
+    left = workers(process.pid)
+    process.kill()
+    process.communicate()
+    assert len(left) == 2
+    wait_for(lambda: all(_state(proc)[0] == "Z" for proc in left))
+    assert fleet(folder, "-o", out, "-j", 2).returncode == 0
+    fleet(folder, "-o", tmp_path / "quiet", "-j", 2, "--part", 20)
+    assert texts(out) == texts(tmp_path / "quiet")
 
 
 class Cluster(NamedTuple):

@@ -28,6 +28,13 @@ def test_every_log_once_and_the_second_run_reads_what_is_new_or_has_changed(tmp_
     assert json.loads(fleet("--summary", out, "--json").stdout)["logs"] == 8
 
 
+def test_a_log_named_in_two_ways_is_one(tmp_path: Path) -> None:
+    folder, out = logs(tmp_path / "logs", 2), tmp_path / "out"
+    names = f"{folder}/./job0.log\n{folder}//job1.log\r\n\n{folder / 'job0.log'}".encode()
+    fleet("-", f"{folder}/./*.log", "-o", out, "-j", 1, data=names)
+    assert [r["source"] for r in results(out)] == [str(folder / f"job{n}.log") for n in range(2)]
+
+
 def test_content_counts_where_times_lie(tmp_path: Path) -> None:
     folder, out = logs(tmp_path / "logs", 2), tmp_path / "out"
     fleet(folder, "-o", out, "-j", 1, "--content")

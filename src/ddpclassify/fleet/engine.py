@@ -10,9 +10,13 @@ tells of a death only when it has given up (Dask after four workers), so that ea
 from __future__ import annotations
 
 import logging
+import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
 from contextlib import ExitStack
+from functools import cache
 from importlib import import_module
 from multiprocessing import get_context
 from typing import Any
@@ -50,6 +54,7 @@ class Engine:
         self._backend = backend
         options = _CONNECT[backend](self._open, scheduler)
         self._died = _deaths(backend)
+        self._parent = os.getpid() if backend == "loky" else None
         self._unordered = backend != "ray"  # joblib can't take answers from Ray as they come
         self._open.enter_context(parallel_config(backend, n_jobs=jobs or -1, **options))
         self.jobs = effective_n_jobs(jobs or -1)
@@ -80,7 +85,7 @@ class Engine:
                 how = "generator_unordered" if self._unordered else "list"
                 pool = Parallel(return_as=how, pre_dispatch=out, batch_size=1)
                 given = list(left.items()) if self._unordered else list(left.items())[:out]
-                for start, answers in pool(delayed(_numbered)(work, *each) for each in given):
+                for start, answers in pool(delayed(_numbered)(work, *each, self._parent) for each in given):
                     del left[start]
                     yield start, answers
             except self._died:
@@ -91,8 +96,22 @@ class Engine:
                 raise InputError("the scheduler is gone; the same command does the rest") from error
 
 
-def _numbered(work: Work, start: int, items: list[Item]) -> tuple[int, list[str]]:
+def _numbered(work: Work, start: int, items: list[Item], parent: int | None) -> tuple[int, list[str]]:
+    if parent is not None and parent != os.getpid():
+        _end_with(parent)
     return start, work(items)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """See to it that this process ends when its parent was killed: a pool's would wait for more work for ever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class _Apart:
@@ -114,7 +133,7 @@ class _Apart:
         if self._process is None:
             self._process = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
         try:
-            return self._process.submit(self._work, items).result()
+            return self._process.submit(_numbered, self._work, 0, items, os.getpid()).result()[1]
         except BrokenExecutor:
             self._process = None
             if len(items) == 1:
@@ -142,7 +161,7 @@ def _loky(_: ExitStack, scheduler: str | None) -> dict[str, Any]:
 
 def _dask(stack: ExitStack, scheduler: str | None) -> dict[str, Any]:
     distributed = _needed("distributed", "dask")
-    for name in ("distributed", "distributed.client", "distributed.core"):  # a lost cluster is told in one line
+    for name in ("distributed", "distributed.client", "distributed.core", "tornado.application"):  # one line tells it
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = distributed.Client(scheduler, timeout=20) if scheduler else distributed.Client(threads_per_worker=1)

@@ -38,18 +38,27 @@ def listed(arguments: Iterable[str], lines: Iterable[str]) -> Iterator[str]:
     """
     for argument in arguments:
         if argument == "-":
-            yield from (name for line in lines if (name := line.rstrip("\r\n")))
+            yield from (_plain(name) for line in lines if (name := line.rstrip("\r\n")))
         elif remote.is_url(argument):
             yield from remote.listed(argument)
         elif glob.has_magic(argument) and not Path(argument).exists():
             found = sorted(glob.iglob(argument, recursive=True))  # noqa: PTH207 - absolute patterns too
             if not found:
                 raise InputError(f"{argument}: no file has such a name")
-            yield from found
+            yield from map(_plain, found)
         elif Path(argument).is_dir() and not _is_job(Path(argument)):
             yield from map(str, list_jobs(Path(argument)))
         else:
-            yield argument
+            yield _plain(argument)
+
+
+def _plain(name: str) -> str:
+    """Return a name without what makes no difference: a log is known by its name.
+
+    >>> _plain("./logs//a.log"), _plain("s3://bucket//a.log")
+    ('logs/a.log', 's3://bucket//a.log')
+    """
+    return name if remote.is_url(name) else str(Path(name))
 
 
 def _is_job(folder: Path) -> bool:
