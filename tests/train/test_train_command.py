@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ddpclassify import load_model
+from ddpclassify.api import default_folder
 from ddpclassify.cli.train import train
 from ddpclassify.features import Described
 from ddpclassify.model import load
@@ -178,6 +179,14 @@ def test_builtin_means_its_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(builtin, "_PLACES", (tmp_path,))
     with pytest.raises(InputError, match="no built-in corpora"):
         builtin.resolve(("builtin",))
+
+
+def test_the_built_in_model_tells_how_it_did_on_every_log_that_it_learned_from() -> None:
+    """Or `--with builtin` would ask it about logs that it knows."""
+    folder = default_folder()
+    assert folder is not None
+    card = json.loads((folder / "card.json").read_text())
+    assert len(read_marks(folder)) == card["held_out"]["logs"]
 
 
 def test_a_category_with_one_template_does_not_make_all_answers_unsure(house: Build) -> None:

@@ -82,7 +82,7 @@ def train(
     from ddpclassify.api import default_folder
     from ddpclassify.files import alone
     from ddpclassify.train import compare, fit, load_samples, weights_of, write_model
-    from ddpclassify.train.builtin import is_builtin, resolve
+    from ddpclassify.train.builtin import resolve
     from ddpclassify.types import InputError
 
     advice = _advice(corpora, own)
@@ -90,8 +90,7 @@ def train(
     builtin = _load(default_folder())
     known = compare.read_marks(output if replaces else default_folder())
     # Without its held-out answers a model would be asked about logs that it was trained on.
-    taught = replaces or any(map(is_builtin, corpora))
-    old = None if taught and not known else _load(output) if replaces else builtin
+    old = builtin if not replaces else _load(output) if known else None
     progress = counter()
     samples = load_samples(corpora, progress=progress, **reading)
     mine = range(len(samples))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ddpclassify.types import InputError
 
-__all__ = ["BUILTIN", "builtin_corpora", "is_builtin", "resolve"]
+__all__ = ["BUILTIN", "builtin_corpora", "resolve"]
 
 BUILTIN = "builtin"
 _PACKAGE = Path(__file__).parents[1]
@@ -29,11 +29,6 @@ def builtin_corpora() -> list[Path]:
         "this installation has no built-in corpora (executed.tar.xz, rendered.tar.xz); take them from data/ of the "
         "project and name them: --with executed.tar.xz --with rendered.tar.xz"
     )
-
-
-def is_builtin(corpus: Path) -> bool:
-    """Whether a path is one of the archives that the built-in model learned from."""
-    return corpus.name in _ARCHIVES and any(corpus.resolve() == (place / corpus.name).resolve() for place in _PLACES)
 
 
 def resolve(names: tuple[str, ...]) -> list[Path]:

@@ -243,12 +243,11 @@ def _fit(
     parts = Parts(cause, category.part(t), reason, scope, rank)
     answers = {}
     for i in asked:
-        found, _ = culprits(samples[i].described, scores[i], guess[i], float(sure[i]), scope, rank)
         answers[i] = Answers(
             tuple(scores[i]),
             dict(zip(classes, map(float, calibrated[i]), strict=True)),
             None,
-            blind_scopes.get(i, found),
+            blind_scopes.get(i) or culprits(samples[i].described, scores[i], guess[i], float(sure[i]), scope, rank)[0],
             ranks_of[i],
         )
     held_out = {
