@@ -30,22 +30,39 @@ class Model:
     parts: Parts
     card: dict[str, Any]
 
-    def diagnose(self, log: str | Path | Iterable[str | bytes], *, redact: bool = False) -> Diagnosis:
-        """Diagnose one job's log: a path (file, compressed file, folder of per-rank files), ``"-"``, or its lines.
+    def diagnose(
+        self, log: str | Path | Iterable[str | bytes], *, redact: bool = False, explain: bool = False
+    ) -> Diagnosis:
+        """Diagnose one job's log.
 
-        With `redact`, tokens, keys, passwords and e-mail addresses of the log are masked.
+        Parameters
+        ----------
+        log : a path (file, compressed file, folder of per-rank files), ``"-"``, or its lines
+        redact : mask tokens, keys, passwords and e-mail addresses of the log
+        explain : fill in `Diagnosis.explanation`: what spoke for the answer and against it, with its weight
 
         Raises
         ------
         InputError : when the log can't be read
         """
-        return self.explain(log, redact=redact)[1]
+        return self.explain(log, redact=redact, weights=explain)[1]
 
-    def explain(self, log: str | Path | Iterable[str | bytes], *, redact: bool = False) -> tuple[Folded, Diagnosis]:
-        """Diagnose one log as `diagnose` does, and return its failures and kept lines as well."""
+    def explain(
+        self, log: str | Path | Iterable[str | bytes], *, redact: bool = False, weights: bool = False
+    ) -> tuple[Folded, Diagnosis]:
+        """Diagnose one log as `diagnose` does, and return its failures and kept lines as well.
+
+        With `weights` the diagnosis has its `explanation`.
+        """
         excerpt = read(log)
         described = describe(fold(extract(attribute(without_secrets(excerpt) if redact else excerpt))))
-        return described.folded, decide(described, answer(described, self.parts), self.card)
+        answers = answer(described, self.parts)
+        diagnosis = decide(described, answers, self.card)
+        if weights:
+            from ddpclassify.diagnosis.explanation import explanation
+
+            diagnosis.explanation = explanation(described, answers, self.parts, diagnosis)
+        return described.folded, diagnosis
 
 
 @cache

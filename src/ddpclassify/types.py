@@ -202,10 +202,13 @@ class Diagnosis:
     progress: dict[str, Any]
     model: dict[str, Any]
     schema: str = SCHEMA
+    explanation: dict[str, Any] | None = None  # only when asked for
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the contract (`schema` first)."""
         d = asdict(self)
+        if self.explanation is None:
+            del d["explanation"]
         return {"schema": d.pop("schema"), **d}
 
     def _repr_html_(self) -> str:

@@ -130,3 +130,12 @@ def test_a_reader_that_has_seen_enough_ends_it_without_a_word(many: Path) -> Non
 
 def test_verbose_and_quiet_exclude_each_other() -> None:
     assert run("predict", "-v", "-q", "-", data=b"").returncode == 2
+
+
+def test_explain_shows_what_spoke_for_the_answer_below_it() -> None:
+    plain, asked = run("predict", str(CASE)).stdout, run("predict", "--explain", str(CASE)).stdout
+    assert asked.startswith(plain)
+    assert asked[len(plain) :].decode().count("  why ") == 4
+    (row,) = map(json.loads, run("predict", "--json", "--explain", str(CASE)).stdout.splitlines())
+    assert row["explanation"]["rank"]["answer"] == 5
+    assert run("predict", "--explain", "-q", "-", data=b"").returncode == 2

@@ -27,6 +27,7 @@ class Style(NamedTuple):
     language: str
     redact: bool = False
     sure: float | None = None
+    explain: bool = False
 
 
 class Report(NamedTuple):
@@ -58,6 +59,7 @@ class Report(NamedTuple):
     "--sure", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="Probability that --restart-code needs."
 )
 @click.option("--redact", is_flag=True, help="Mask tokens, keys, passwords and e-mail addresses.")
+@click.option("--explain", is_flag=True, help="Show what spoke for the answer and against it, with its weight.")
 @click.option("-v", "--verbose", is_flag=True, help="All evidence, consequences and steps.")
 @click.option("-q", "--quiet", is_flag=True, help="One line a log.")
 def predict(
@@ -70,6 +72,7 @@ def predict(
     restart_code: bool,
     sure: float,
     redact: bool,
+    explain: bool,
     verbose: bool,
     quiet: bool,
 ) -> None:
@@ -78,9 +81,9 @@ def predict(
         raise click.UsageError("name a LOG, or pipe one in")
     if each == "-" and "-" in logs:
         raise click.UsageError("standard input is either a log or the list of --each")
-    if verbose and quiet:
-        raise click.UsageError("either --verbose or --quiet")
-    style = Style(model, as_json, verbose, quiet, language.current(), redact, sure if restart_code else None)
+    if quiet and (verbose or explain):
+        raise click.UsageError(f"either {'--verbose' if verbose else '--explain'} or --quiet")
+    style = Style(model, as_json, verbose, quiet, language.current(), redact, sure if restart_code else None, explain)
     named = chain(logs, _listed(each)) if each is not None else iter(logs or ("-",))
     failed = unread = False
     restarts: set[str] = set()
@@ -169,7 +172,7 @@ def report(log: str, style: Style) -> Report:
     language.use(style.language)
     model = load_model(style.model)
     try:
-        folded, diagnosis = model.explain(log, redact=style.redact)
+        folded, diagnosis = model.explain(log, redact=style.redact, weights=style.explain)
     except InputError as error:
         said = str(error)
         if style.redact:

@@ -74,11 +74,7 @@ def decide(described: Described, answers: Answers, card: dict[str, Any]) -> Diag
 
 def _culprit(answers: Answers, category: str) -> tuple[str, list[int], float]:
     """The likeliest scope; with ``ranks`` those ranks that are likelier culprits than not, or else the likeliest."""
-    scopes = dict(answers.scope)
-    if category != "no_failure":
-        scopes.pop("none", None)
-    if not answers.ranks:
-        scopes.pop("ranks", None)
+    scopes = possible_scopes(answers, category)
     scope = max(scopes, key=lambda s: scopes[s], default="unknown")
     if scope != "ranks":
         return scope, [], scopes.get(scope, 0.0)
@@ -87,6 +83,14 @@ def _culprit(answers: Answers, category: str) -> tuple[str, list[int], float]:
         sorted(r for r, p in answers.ranks.items() if p >= 0.5) or [r for r, p in answers.ranks.items() if p == top][:1]
     )
     return scope, ranks, scopes[scope] * min(max(top, 0.5), 1.0)
+
+
+def possible_scopes(answers: Answers, category: str) -> dict[str, float]:
+    """Return the scopes that a failure of this category can have, with their probabilities."""
+    out = {"none"} if category != "no_failure" else set()
+    if not answers.ranks:
+        out.add("ranks")
+    return {scope: p for scope, p in answers.scope.items() if scope not in out}
 
 
 def _evidence(described: Described, answers: Answers, ranks: list[int]) -> list[dict[str, Any]]:

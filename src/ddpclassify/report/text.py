@@ -42,6 +42,9 @@ LABELS = (
     "odds",
     "model",
     "guess",
+    "why",
+    "for",
+    "against",
 )
 _LABEL = 11  # columns before the text
 _ROOM = WIDTH - _LABEL
@@ -79,6 +82,11 @@ def text_report(diagnosis: Diagnosis, verbose: bool = False, quiet: bool = False
     if verbose:
         lines += _items("odds", (f"{c['category']} {c['probability']:.1%}" for c in d.candidates))
         lines += _field("model", clean(f"{d.model['name']} {d.model['version']}"))
+    if d.explanation is not None:
+        from ddpclassify.report.why import told
+
+        for label, texts in told(d):
+            lines += _items(label, texts)
     return "\n".join(lines)
 
 
