@@ -14,6 +14,7 @@ from ddpclassify.features import describe
 from ddpclassify.fold import fold
 from ddpclassify.model import answer, load
 from ddpclassify.model.answers import Parts
+from ddpclassify.model.healthy import GoodRun, set_apart
 from ddpclassify.ranks import attribute
 from ddpclassify.read import read
 from ddpclassify.redact import redact as without_secrets
@@ -31,7 +32,12 @@ class Model:
     card: dict[str, Any]
 
     def diagnose(
-        self, log: str | Path | Iterable[str | bytes], *, redact: bool = False, explain: bool = False
+        self,
+        log: str | Path | Iterable[str | bytes],
+        *,
+        redact: bool = False,
+        explain: bool = False,
+        healthy: Iterable[str | Path | GoodRun] = (),
     ) -> Diagnosis:
         """Diagnose one job's log.
 
@@ -40,15 +46,29 @@ class Model:
         log : a path (file, compressed file, folder of per-rank files), ``"-"``, or its lines
         redact : mask tokens, keys, passwords and e-mail addresses of the log
         explain : fill in `Diagnosis.explanation`: what spoke for the answer and against it, with its weight
+        healthy : good runs of the same job: failures that they show as well count less
 
         Raises
         ------
-        InputError : when the log can't be read
+        InputError : when the log, or one of a good run, can't be read
         """
-        return self.explain(log, redact=redact, weights=explain)[1]
+        return self.explain(log, redact=redact, weights=explain, healthy=healthy)[1]
+
+    def good_run(self, log: str | Path | Iterable[str | bytes], *, redact: bool = False) -> GoodRun:
+        """Return what a good run shows, to be read once for many calls of `diagnose`.
+
+        Its `category` tells what the model says of the run: other than ``"no_failure"``, it may be no good one.
+        """
+        folded, diagnosis = self.explain(log, redact=redact)
+        return GoodRun.of(folded, diagnosis.category)
 
     def explain(
-        self, log: str | Path | Iterable[str | bytes], *, redact: bool = False, weights: bool = False
+        self,
+        log: str | Path | Iterable[str | bytes],
+        *,
+        redact: bool = False,
+        weights: bool = False,
+        healthy: Iterable[str | Path | GoodRun] = (),
     ) -> tuple[Folded, Diagnosis]:
         """Diagnose one log as `diagnose` does, and return its failures and kept lines as well.
 
@@ -56,6 +76,8 @@ class Model:
         """
         excerpt = read(log)
         described = describe(fold(extract(attribute(without_secrets(excerpt) if redact else excerpt))))
+        if runs := [r if isinstance(r, GoodRun) else self.good_run(r, redact=redact) for r in healthy]:
+            described = set_apart(described, self.parts.cause, runs)
         answers = answer(described, self.parts)
         diagnosis = decide(described, answers, self.card)
         if weights:
@@ -87,6 +109,8 @@ def default_folder() -> Path | None:
     return next((folder for folder in found if (folder / "card.json").is_file()), None)
 
 
-def diagnose(log: str | Path | Iterable[str | bytes]) -> Diagnosis:
-    """Diagnose one job's log with the model that comes with the package."""
-    return load_model().diagnose(log)
+def diagnose(
+    log: str | Path | Iterable[str | bytes], *, explain: bool = False, healthy: Iterable[str | Path | GoodRun] = ()
+) -> Diagnosis:
+    """Diagnose one job's log with the model that comes with the package, as `Model.diagnose` does."""
+    return load_model().diagnose(log, explain=explain, healthy=healthy)

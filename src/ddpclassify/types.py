@@ -163,6 +163,7 @@ class Failure:
     recovered: bool = False  # training went on after the last report
     earlier: bool = False  # of an attempt before the last one that failed
     explanation: tuple[str, ...] = ()
+    seen_in_healthy: bool | None = None  # None: no good run is known
 
     @property
     def first(self) -> Event:
@@ -171,10 +172,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Folded:
-    """A log as its distinct failures, in the order of their first line."""
+    """A log as its distinct failures, in the order of their first line; `apart` are those that no model sees."""
 
     events: Events
     failures: tuple[Failure, ...]
+    apart: tuple[Failure, ...] = ()
 
 
 @dataclass

@@ -136,25 +136,28 @@ def _failures(described: Described, answers: Answers) -> list[dict[str, Any]]:
     shown = sorted(order[:_FAILURES])
     out = []
     for index in shown:
-        failure: Failure = described.folded.failures[index]
         cause = index == order[0] or answers.cause[index] >= 0.5
-        out.append(
-            {
-                "kind": failure.kind,
-                "exception": failure.exception or None,
-                "message": failure.message[:_SHOWN_TEXT],
-                "location": failure.location or None,
-                "ranks": list(failure.ranks),
-                "count": failure.count,
-                "first_line": failure.first.line.number,
-                "first_time": _clock(failure.first_time),
-                "role": "cause" if cause and answers.cause[index] > 0.1 else "consequence",
-                "signature": failure.signature,
-                "recovered": failure.recovered,
-                "score": round(answers.cause[index], 4),
-            }
-        )
-    return out
+        role = "cause" if cause and answers.cause[index] > 0.1 else "consequence"
+        out.append(_failure(described.folded.failures[index], role, answers.cause[index]))
+    return out + [_failure(each, "consequence", 0.0) for each in described.folded.apart[:_FAILURES]]
+
+
+def _failure(failure: Failure, role: str, score: float) -> dict[str, Any]:
+    return {
+        "kind": failure.kind,
+        "exception": failure.exception or None,
+        "message": failure.message[:_SHOWN_TEXT],
+        "location": failure.location or None,
+        "ranks": list(failure.ranks),
+        "count": failure.count,
+        "first_line": failure.first.line.number,
+        "first_time": _clock(failure.first_time),
+        "role": role,
+        "signature": failure.signature,
+        "recovered": failure.recovered,
+        "seen_in_healthy": failure.seen_in_healthy,
+        "score": round(score, 4),
+    }
 
 
 def _clock(seconds: float | None) -> str | None:
