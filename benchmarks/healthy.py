@@ -26,8 +26,8 @@ from ddpclassify.features import Described, describe
 from ddpclassify.fold import fold
 from ddpclassify.fold.likeness import likeness
 from ddpclassify.model import answer, healthy
+from ddpclassify.model.answers import Parts
 from ddpclassify.model.healthy import GoodRun, set_apart
-from ddpclassify.model.linear import Part
 from ddpclassify.ranks import attribute
 from ddpclassify.read import read
 from ddpclassify.train import Sample, Training, fit, load_samples
@@ -36,7 +36,7 @@ from ddpclassify.train.cache import default_cache
 
 METRICS = ("category_acc", "culprit_exact", "evidence_hit", "confident_wrong")
 Lines = list[str]
-Way = Callable[[Described, Part, Sequence[GoodRun]], Described]
+Way = Callable[[Described, Parts, Sequence[GoodRun]], Described]
 
 
 class Pair(NamedTuple):
@@ -137,37 +137,48 @@ def situations(asked: Sequence[Sample], good: Sequence[Sample], donors: Sequence
     return out
 
 
-def mark_recovered(found: Described, cause: Part, runs: Sequence[GoodRun]) -> Described:
+def mark_recovered(found: Described, parts: Parts, runs: Sequence[GoodRun]) -> Described:
     """Mark what good runs show as something that the job survived."""
     seen = frozenset().union(*(run.seen for run in runs))
     marked = (replace(f, recovered=f.recovered or likeness(f) in seen) for f in found.folded.failures)
     return describe(replace(found.folded, failures=tuple(marked)))
 
 
-def remove(found: Described, cause: Part, runs: Sequence[GoodRun]) -> Described:
+def remove(found: Described, parts: Parts, runs: Sequence[GoodRun]) -> Described:
     """Leave out all that good runs show."""
     seen = frozenset().union(*(run.seen for run in runs))
     return describe(replace(found.folded, failures=tuple(f for f in found.folded.failures if likeness(f) not in seen)))
 
 
-def discounted(found: Described, cause: Part, runs: Sequence[GoodRun], by: float) -> Described:
-    """Set apart as the program does, with another discount."""
-    with patch.object(healthy, "DISCOUNT", by):
-        return set_apart(found, cause, runs)
+def discounted(
+    found: Described, parts: Parts, runs: Sequence[GoodRun], by: float, well: float = healthy.WELL
+) -> Described:
+    """Set apart as the program does, with other constants."""
+    with patch.object(healthy, "DISCOUNT", by), patch.object(healthy, "WELL", well):
+        return set_apart(found, parts, runs)
 
 
 WAYS: dict[str, Way | None] = {
     "no good run": None,
     "as survived": mark_recovered,
     "left out": remove,
-    **{f"set apart, {by:g}": partial(discounted, by=by) for by in (0.0, 2.0, 4.0, 6.0, 8.0)},
+    **{f"set apart, {by:g}": partial(discounted, by=by) for by in (0.0, 1.0, 2.0, 3.0, 4.0, 6.0)},
+    "set apart, 3, never well": partial(discounted, by=3.0, well=1.0),
+    "set apart, 3, well from 0.5": partial(discounted, by=3.0, well=0.5),
 }
+
+
+def good_run(lines: Lines, training: Training) -> GoodRun:
+    """Read a good run as `Model.good_run` does."""
+    found = described(lines)
+    diagnosis = decide(found, answer(found, training.parts), {"threshold": training.threshold})
+    return GoodRun.of(found.folded, diagnosis.category)
 
 
 def ask(found: Described, run: GoodRun, training: Training, way: Way | None) -> Prediction:
     """Return the answer about one log."""
     if way is not None:
-        found = way(found, training.parts.cause, [run])
+        found = way(found, training.parts, [run])
     diagnosis = decide(found, answer(found, training.parts), {"threshold": training.threshold})
     return from_dict(diagnosis.to_dict())
 
@@ -189,7 +200,7 @@ def main() -> None:
     pairs = situations(asked, good, [s for s in failing if causes(s)])
     for name, some in pairs.items():
         print(f"\n{name}: {len(some)} pairs\n| way | {' | '.join(METRICS)} |\n| --- |{' --- |' * len(METRICS)}")
-        read_once = [(described(p.log), GoodRun.of(described(p.good).folded, "no_failure")) for p in some]
+        read_once = [(described(p.log), good_run(p.good, training)) for p in some]
         for way, does in WAYS.items():
             marks = mark([p.label for p in some], [ask(*both, training, does) for both in read_once])
             figures = (estimate(metric, marks, resamples=1).value for metric in METRICS)

@@ -77,7 +77,7 @@ class Model:
         excerpt = read(log)
         described = describe(fold(extract(attribute(without_secrets(excerpt) if redact else excerpt))))
         if runs := [r if isinstance(r, GoodRun) else self.good_run(r, redact=redact) for r in healthy]:
-            described = set_apart(described, self.parts.cause, runs)
+            described = set_apart(described, self.parts, runs)
         answers = answer(described, self.parts)
         diagnosis = decide(described, answers, self.card)
         if weights:

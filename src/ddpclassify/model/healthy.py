@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 
 from ddpclassify.features import Described, describe
 from ddpclassify.fold.likeness import likeness
-from ddpclassify.model.linear import Part
+from ddpclassify.model.answers import Parts, answer
 from ddpclassify.types import Folded
 
-DISCOUNT = 4.0
+DISCOUNT = 3.0
 """What being normal costs a failure, in log odds of being the cause (``benchmarks/healthy.py``)."""
+WELL = 0.8
+"""Probability of no failure from which what is left of a log looks well."""
 
 
 @dataclass(frozen=True)
@@ -42,31 +44,45 @@ class GoodRun:
         return self.digest == _digest(folded)
 
 
-def set_apart(described: Described, cause: Part, runs: Sequence[GoodRun]) -> Described:
+def set_apart(described: Described, parts: Parts, runs: Sequence[GoodRun]) -> Described:
     """Set apart the failures that good runs show as well; the models then see the log as if it lacked them.
 
-    A failure stays when no failure that no good run shows is likelier the cause, even after `DISCOUNT`: the cause's own
-    exception may have been survived in a good run, and where a good run shows all failures, it tells nothing.
+    That is done where the rest holds a cause that is likely enough beside them, or looks well. Otherwise all of them
+    stay and are only marked: the job may have survived in a good run what it died of in this one, and where a good run
+    shows all failures of the log, it tells nothing.
 
     Parameters
     ----------
-    cause : the model of which failure is the cause
     runs : good runs; one that is this very log is left out
     """
     folded = described.folded
-    seen = frozenset[Hashable]().union(*(run.seen for run in runs if not run.is_same_log(folded)))
+    runs = [run for run in runs if not run.is_same_log(folded)]
+    seen = frozenset[Hashable]().union(*(run.seen for run in runs))
     for failure in folded.failures:
         failure.seen_in_healthy = likeness(failure) in seen
-    scores = [cause.scores(w, p)[0] for w, p in zip(described.tokens, described.places, strict=True)]
-    told = list(zip(folded.failures, scores, strict=True))
-    best = max((score for failure, score in told if not failure.seen_in_healthy), default=float("-inf"))
-    apart = tuple(f for f, score in told if f.seen_in_healthy and score - DISCOUNT < best)
-    if not apart:
+    scores = zip(folded.failures, _scores(described, parts), strict=True)
+    usual = [score for failure, score in scores if failure.seen_in_healthy]
+    if not usual:
         return described
+    rest = _without_usual(folded)
+    if max(_scores(rest, parts), default=float("-inf")) > max(usual) - DISCOUNT:
+        return rest
+    good = all(run.category == "no_failure" for run in runs)
+    return rest if good and answer(rest, parts).category.get("no_failure", 0.0) > WELL else described
+
+
+def _scores(described: Described, parts: Parts) -> list[float]:
+    """Log odds of each failure for being the cause."""
+    both = zip(described.tokens, described.places, strict=True)
+    return [parts.cause.scores(words, place)[0] for words, place in both]
+
+
+def _without_usual(folded: Folded) -> Described:
+    """The log as if it lacked what is marked, events and failures."""
+    apart = tuple(f for f in folded.failures if f.seen_in_healthy)
     gone = {id(event) for failure in apart for event in failure.events}
     events = replace(folded.events, events=tuple(e for e in folded.events.events if id(e) not in gone))
-    left = {id(failure) for failure in apart}
-    kept = tuple(f for f in folded.failures if id(f) not in left)
+    kept = tuple(f for f in folded.failures if not f.seen_in_healthy)
     return describe(replace(folded, events=events, failures=kept, apart=apart))
 
 
