@@ -153,6 +153,8 @@ def test_a_good_run_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
     ]
     assert (itself.returncode, itself.stdout) == (0, run("predict", "-q", str(CASE)).stdout)
     assert run("predict", "--healthy", str(tmp_path / "missing"), str(CASE)).returncode == 2
+    shown = run("predict", "--healthy", str(failed), str(CASE)).stdout.decode()
+    assert "  usual    the cause is in good runs too: they do not tell the two apart" in shown.splitlines()
 
 
 def test_what_good_runs_show_too_is_counted_below_what_followed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,35 @@ def test_a_failed_run_by_mistake_hides_nothing(model: Model, tmp_path: Path) -> 
     plain, found = model.diagnose(CASE), model.diagnose(CASE, healthy=[failed])
     assert all(f["seen_in_healthy"] for f in found.failures)
     assert [found.category, found.confidence, found.evidence] == [plain.category, plain.confidence, plain.evidence]
+
+
+def test_a_log_that_shows_only_what_good_runs_show_and_ends_well_is_well(model: Model) -> None:
+    good = model.good_run([*STEPS, *CAUSE, *STEPS, "Training complete"])
+    assert good.category == "no_failure"
+    late = [*STEPS * 6, "Training complete", *CAUSE * 4]
+    folded, found = model.explain(late, healthy=[good])
+    assert (len(folded.failures), len(folded.apart)) == (0, 1)
+    assert (found.category, found.scope, found.evidence) == ("no_failure", "none", [])
+    assert found.confidence > model.diagnose(late).confidence
+    doubtful = replace(good, category="cuda_oom")
+    assert not model.explain(late, healthy=[doubtful])[0].apart
+
+
+def test_a_log_that_breaks_off_with_what_a_good_run_survived_is_a_failure(model: Model) -> None:
+    good = model.good_run([*STEPS, *CAUSE, *STEPS, "Training complete"])
+    found = model.diagnose([*STEPS, *CAUSE], healthy=[good])
+    assert [(f["role"], f["seen_in_healthy"]) for f in found.failures] == [("cause", True)]
+    assert (found.category, found.culprit_ranks) == ("cuda_oom", [1])
+
+
+def test_names_of_secrets_are_compared_masked(model: Model) -> None:
+    def lines(secret: str) -> list[str]:
+        return [f"ERROR: login with password={secret} refused", *STEPS, "Training complete"]
+
+    good = model.good_run([*lines("hunter1"), "bye"], redact=True)
+    assert "hunter" not in str(good)
+    found = model.diagnose(lines("hunter2"), redact=True, healthy=[good])
+    assert [f["seen_in_healthy"] for f in found.failures] == [True]
 
 
 def test_several_good_runs_and_empty_logs(model: Model, tmp_path: Path) -> None:

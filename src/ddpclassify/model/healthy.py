@@ -14,7 +14,7 @@ from ddpclassify.types import Folded
 DISCOUNT = 3.0
 """What being normal costs a failure, in log odds of being the cause (``benchmarks/healthy.py``)."""
 WELL = 0.8
-"""Probability of no failure from which what is left of a log looks well."""
+"""Probability of no failure from which a log that states its end, and shows only what good runs show, is well."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class GoodRun:
 def set_apart(described: Described, parts: Parts, runs: Sequence[GoodRun]) -> Described:
     """Set apart the failures that good runs show as well; the models then see the log as if it lacked them.
 
-    That is done where the rest holds a cause that is likely enough beside them, or looks well. Otherwise all of them
+    That is done where the rest holds a cause that is likely enough beside them, or ended well. Otherwise all of them
     stay and are only marked: the job may have survived in a good run what it died of in this one, and where a good run
     shows all failures of the log, it tells nothing.
 
@@ -67,8 +67,9 @@ def set_apart(described: Described, parts: Parts, runs: Sequence[GoodRun]) -> De
     rest = _without_usual(folded)
     if max(_scores(rest, parts), default=float("-inf")) > max(usual) - DISCOUNT:
         return rest
-    good = all(run.category == "no_failure" for run in runs)
-    return rest if good and answer(rest, parts).category.get("no_failure", 0.0) > WELL else described
+    # A log that breaks off may have died of what the good run survived.
+    ended = folded.events.finished and all(run.category == "no_failure" for run in runs)
+    return rest if ended and answer(rest, parts).category.get("no_failure", 0.0) > WELL else described
 
 
 def _scores(described: Described, parts: Parts) -> list[float]:

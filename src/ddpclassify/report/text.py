@@ -72,7 +72,7 @@ def text_report(diagnosis: Diagnosis, verbose: bool = False, quiet: bool = False
     lines += _items("proof", _proofs(d, verbose))
     lines += _origin(lead(d), folded, verbose)
     lines += _items("then", _followed(d, verbose))
-    lines += _field("usual", _usual(d))
+    lines += _field("usual", _usual(d, folded))
     if d.progress:
         last = max(d.progress.values(), key=lambda p: p["line"])
         lines += _field("progress", say("last step seen: {step} (line {line})", **last))
@@ -220,12 +220,13 @@ def _aside(failure: dict[str, Any]) -> str:
     return seen or (say(" (training went on)") if failure["recovered"] else "")
 
 
-def _usual(d: Diagnosis) -> str:
+def _usual(d: Diagnosis, folded: Folded | None) -> str:
     """What good runs show as well: only counted, unless one of it is the cause all the same."""
     seen = [f for f in d.failures if f["seen_in_healthy"]]
     if any(f["role"] == "cause" for f in seen):
         return say("the cause is in good runs too: they do not tell the two apart")
-    return say("failures that are in good runs too: {n} (-v shows them)", n=len(seen)) if seen else ""
+    n = max(len(seen), len(folded.apart) if folded else 0)
+    return say("failures that are in good runs too: {n} (-v shows them)", n=n) if seen else ""
 
 
 def _items(label: str, texts: Iterable[str]) -> list[str]:
