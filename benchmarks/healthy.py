@@ -164,7 +164,6 @@ WAYS: dict[str, Way | None] = {
     "left out": remove,
     **{f"set apart, {by:g}": partial(discounted, by=by) for by in (0.0, 1.0, 2.0, 3.0, 4.0, 6.0)},
     "set apart, 3, never well": partial(discounted, by=3.0, well=1.0),
-    "set apart, 3, well from 0.5": partial(discounted, by=3.0, well=0.5),
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ddpclassify.diagnosis import decide
 from ddpclassify.events import extract
@@ -14,11 +14,13 @@ from ddpclassify.features import describe
 from ddpclassify.fold import fold
 from ddpclassify.model import answer, load
 from ddpclassify.model.answers import Parts
-from ddpclassify.model.healthy import GoodRun, set_apart
 from ddpclassify.ranks import attribute
 from ddpclassify.read import read
 from ddpclassify.redact import redact as without_secrets
 from ddpclassify.types import Diagnosis, Folded, InputError
+
+if TYPE_CHECKING:
+    from ddpclassify.model.healthy import GoodRun
 
 _HERE = Path(__file__).parent
 _PLACES = (_HERE / "_models", _HERE.parent.parent / "models")  # in the wheel; in a checkout
@@ -59,6 +61,8 @@ class Model:
 
         Its `category` tells what the model says of the run: other than ``"no_failure"``, it may be no good one.
         """
+        from ddpclassify.model.healthy import GoodRun
+
         folded, diagnosis = self.explain(log, redact=redact)
         return GoodRun.of(folded, diagnosis.category)
 
@@ -76,8 +80,11 @@ class Model:
         """
         excerpt = read(log)
         described = describe(fold(extract(attribute(without_secrets(excerpt) if redact else excerpt))))
-        if runs := [r if isinstance(r, GoodRun) else self.good_run(r, redact=redact) for r in healthy]:
-            described = set_apart(described, self.parts, runs)
+        if runs := list(healthy):
+            from ddpclassify.model.healthy import GoodRun, set_apart
+
+            good = [run if isinstance(run, GoodRun) else self.good_run(run, redact=redact) for run in runs]
+            described = set_apart(described, self.parts, good)
         answers = answer(described, self.parts)
         diagnosis = decide(described, answers, self.card)
         if weights:
