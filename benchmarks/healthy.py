@@ -150,11 +150,11 @@ def remove(found: Described, parts: Parts, runs: Sequence[GoodRun]) -> Described
     return describe(replace(found.folded, failures=tuple(f for f in found.folded.failures if likeness(f) not in seen)))
 
 
-def discounted(
-    found: Described, parts: Parts, runs: Sequence[GoodRun], by: float, well: float = healthy.WELL
+def apart(
+    found: Described, parts: Parts, runs: Sequence[GoodRun], clear: float, well: float = healthy.WELL
 ) -> Described:
     """Set apart as the program does, with other constants."""
-    with patch.object(healthy, "DISCOUNT", by), patch.object(healthy, "WELL", well):
+    with patch.object(healthy, "CLEAR", clear), patch.object(healthy, "WELL", well):
         return set_apart(found, parts, runs)
 
 
@@ -162,8 +162,8 @@ WAYS: dict[str, Way | None] = {
     "no good run": None,
     "as survived": mark_recovered,
     "left out": remove,
-    **{f"set apart, {by:g}": partial(discounted, by=by) for by in (0.0, 1.0, 2.0, 3.0, 4.0, 6.0)},
-    "set apart, 3, never well": partial(discounted, by=3.0, well=1.0),
+    **{f"set apart, {clear}": partial(apart, clear=clear) for clear in (0.5, 0.6, 0.7, 0.8, 0.9)},
+    "set apart, 0.7, never well": partial(apart, clear=0.7, well=1.0),
 }
 
 
@@ -186,7 +186,7 @@ def main() -> None:
     """Print a table a situation."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--builtin", type=int, default=1500, help="built-in logs to train on, of those drawn evenly")
-    parser.add_argument("--logs", type=int, default=300, help="failing logs that are asked about")
+    parser.add_argument("--logs", type=int, default=150, help="failing logs that are asked about")
     options = parser.parse_args()
     everything = load_samples(builtin_corpora(), cache=default_cache())
     builtin = [s for s in everything if not kept_out(s.group)]

@@ -11,8 +11,8 @@ from ddpclassify.fold.likeness import likeness
 from ddpclassify.model.answers import Parts, answer
 from ddpclassify.types import Folded
 
-DISCOUNT = 3.0
-"""What being normal costs a failure, in log odds of being the cause (``benchmarks/healthy.py``)."""
+CLEAR = 0.7
+"""Score from which what is left of a log holds a failure that is clearly the cause (``benchmarks/healthy.py``)."""
 WELL = 0.8
 """Probability of no failure from which a log that states its end, and shows only what good runs show, is well."""
 
@@ -47,9 +47,9 @@ class GoodRun:
 def set_apart(described: Described, parts: Parts, runs: Sequence[GoodRun]) -> Described:
     """Set apart the failures that good runs show as well; the models then see the log as if it lacked them.
 
-    That is done where the rest holds a cause that is likely enough beside them, or ended well. Otherwise all of them
-    stay and are only marked: the job may have survived in a good run what it died of in this one, and where a good run
-    shows all failures of the log, it tells nothing.
+    That is done where one of the others is clearly the cause, or where the log ended well. Otherwise all of them stay
+    and are only marked: the job may have survived in a good run what it died of in this one, and where a good run shows
+    all failures of the log, it tells nothing.
 
     Parameters
     ----------
@@ -60,22 +60,15 @@ def set_apart(described: Described, parts: Parts, runs: Sequence[GoodRun]) -> De
     seen = frozenset[Hashable]().union(*(run.seen for run in runs))
     for failure in folded.failures:
         failure.seen_in_healthy = likeness(failure) in seen
-    scores = zip(folded.failures, _scores(described, parts), strict=True)
-    usual = [score for failure, score in scores if failure.seen_in_healthy]
-    if not usual:
+    if not any(failure.seen_in_healthy for failure in folded.failures):
         return described
     rest = _without_usual(folded)
-    if max(_scores(rest, parts), default=float("-inf")) > max(usual) - DISCOUNT:
+    found = answer(rest, parts)
+    if max(found.cause, default=0.0) > CLEAR:
         return rest
     # A log that breaks off may have died of what the good run survived.
     ended = folded.events.finished and all(run.category == "no_failure" for run in runs)
-    return rest if ended and answer(rest, parts).category.get("no_failure", 0.0) > WELL else described
-
-
-def _scores(described: Described, parts: Parts) -> list[float]:
-    """Log odds of each failure for being the cause."""
-    both = zip(described.tokens, described.places, strict=True)
-    return [parts.cause.scores(words, place)[0] for words, place in both]
+    return rest if ended and found.category.get("no_failure", 0.0) > WELL else described
 
 
 def _without_usual(folded: Folded) -> Described:
