@@ -11,7 +11,7 @@ from ddpclassify.fold.likeness import likeness
 from ddpclassify.model.answers import Parts, answer
 from ddpclassify.types import Folded
 
-CLEAR = 0.7
+CLEAR = 0.8
 """Score from which what is left of a log holds a failure that is clearly the cause (``benchmarks/healthy.py``)."""
 WELL = 0.8
 """Probability of no failure from which a log that states its end, and shows only what good runs show, is well."""
