@@ -128,7 +128,7 @@ def opened(path: Path | None) -> Iterator[Fill]:
             head = buffered.peek(6)[:6]
             unpack = next((unpack for magic, unpack in _CODECS if head.startswith(magic)), None)
             if unpack is None:
-                yield _utf8(buffered.readinto)
+                yield _utf8(_plain(buffered))
             else:
                 plain = _unpacked(unpack(buffered), name)
                 # A thread that waits for standard input could not be ended.
@@ -140,6 +140,10 @@ def opened(path: Path | None) -> Iterator[Fill]:
 def _ends(device: IO[bytes], path: Path) -> bool:
     """Whether reading a device comes to an end: /dev/zero and its like never do."""
     return device.isatty() or str(path) == os.devnull
+
+
+def _plain(stream: io.BufferedReader) -> Fill:
+    return stream.readinto
 
 
 def _ahead(fill: Fill) -> Fill:
