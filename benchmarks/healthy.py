@@ -141,13 +141,13 @@ def mark_recovered(found: Described, parts: Parts, runs: Sequence[GoodRun]) -> D
     """Mark what good runs show as something that the job survived."""
     seen = frozenset().union(*(run.seen for run in runs))
     marked = (replace(f, recovered=f.recovered or likeness(f) in seen) for f in found.folded.failures)
-    return describe(replace(found.folded, failures=tuple(marked)))
+    return describe(found.folded._replace(failures=tuple(marked)))
 
 
 def remove(found: Described, parts: Parts, runs: Sequence[GoodRun]) -> Described:
     """Leave out all that good runs show."""
     seen = frozenset().union(*(run.seen for run in runs))
-    return describe(replace(found.folded, failures=tuple(f for f in found.folded.failures if likeness(f) not in seen)))
+    return describe(found.folded._replace(failures=tuple(f for f in found.folded.failures if likeness(f) not in seen)))
 
 
 def apart(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ def _label(folder: Path, model_path: Path | None, jobs: int) -> None:
     labelled = [found.pop(log) for log in sorted(done & set(found))]
     while found:
         log = next_to_label(found, labelled)
-        diagnosis = found.pop(log)
+        diagnosis = found[log]
         click.echo(f"\n{paint(text_report(diagnosis))}\n")
         try:
             row = _ask(diagnosis)
@@ -58,6 +59,7 @@ def _label(folder: Path, model_path: Path | None, jobs: int) -> None:
             row = {}
         if row == {}:
             break
+        del found[log]
         if row is not None:
             with file.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps({"log": log, **row}, ensure_ascii=False) + "\n")
@@ -125,7 +127,8 @@ def _corrected(diagnosis: Diagnosis) -> dict[str, Any]:
     from ddpclassify.corpus import SCOPES
 
     row = _proposed(diagnosis)
-    row["category"] = click.prompt("category", default=diagnosis.candidates[0]["category"], value_proc=_category)
+    guess = diagnosis.candidates[0]["category"]
+    row["category"] = click.prompt("category (? lists them)", default=guess, value_proc=_category)
     if row["category"] == "no_failure":
         return row | {"scope": "none", "culprit_ranks": [], "evidence_lines": []}
     scope = diagnosis.scope if diagnosis.scope != "none" else "unknown"
@@ -147,10 +150,12 @@ def _category(text: str) -> str:
     from ddpclassify.taxonomy import names
 
     text = text.strip()
+    if not re.fullmatch(r"\w[\w.-]*", text):
+        raise click.UsageError(f"one word: {', '.join(names())}, or one of your own")
     near = get_close_matches(text, names(), 1, cutoff=0.8)
     if near and text not in names():
         raise click.UsageError(f"{text!r} is not known; did you mean {near[0]!r}?")
-    if not text or text == "unknown":
+    if text == "unknown":
         raise click.UsageError("name a category; one of your own may be new")
     return text
 

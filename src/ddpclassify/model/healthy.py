@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ddpclassify.features import Described, describe
 from ddpclassify.fold.likeness import likeness
@@ -75,9 +75,9 @@ def _without_usual(folded: Folded) -> Described:
     """The log as if it lacked what is marked, events and failures."""
     apart = tuple(f for f in folded.failures if f.seen_in_healthy)
     gone = {id(event) for failure in apart for event in failure.events}
-    events = replace(folded.events, events=tuple(e for e in folded.events.events if id(e) not in gone))
+    events = folded.events._replace(events=tuple(e for e in folded.events.events if id(e) not in gone))
     kept = tuple(f for f in folded.failures if not f.seen_in_healthy)
-    return describe(replace(folded, events=events, failures=kept, apart=apart))
+    return describe(folded._replace(events=events, failures=kept, apart=apart))
 
 
 def _digest(folded: Folded) -> bytes:

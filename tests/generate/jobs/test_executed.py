@@ -8,8 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from ddpclassify import taxonomy
+from ddpclassify.cli.generate import generate
+from ddpclassify.corpus.check import check
 from ddpclassify.generate.jobs import JobPlan, faults, make_plan, run_all
 from ddpclassify.generate.jobs.labelling import label_of
 from ddpclassify.generate.jobs.plan import script_of, suits
@@ -46,6 +49,22 @@ def test_every_fault_fits_into_its_workloads(plan: list[JobPlan]) -> None:
             assert "# @" not in text
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--faults run-nothing", "no fault fits 'run-nothing'"),
+        ("--launchers carrier-pigeon", "no launcher that can be used here fits 'carrier-pigeon'"),
+        ("--faults run-launch-nnodes --launchers shell", "can start a job with one of these faults"),
+        ("--rendered --faults nothing-*", "no fault fits 'nothing-*'"),
+        ("--rendered --launchers shell", "not with --rendered"),
+    ],
+)
+def test_a_choice_that_leaves_nothing_is_refused(options: str, problem: str) -> None:
+    result = CliRunner().invoke(generate, [*options.split(), "--dry-run"])
+    assert result.exit_code == 2
+    assert problem in result.output
+
+
 def test_a_log_that_does_not_show_its_fault_has_no_label(plan: list[JobPlan]) -> None:
     fault = next(fault for fault in faults() if fault.id == "run-code-none")
     job = replace(plan[0], fault=fault, ranks=2, victim=1)
@@ -64,3 +83,16 @@ def test_two_jobs_really_run(tmp_path: Path) -> None:
         lines = (tmp_path / label["log"]).read_text().split("\n")
         assert all("AttributeError" in lines[number - 1] for number in label["evidence_lines"])
         assert str(tmp_path) not in "\n".join(lines)
+
+
+@pytest.mark.parametrize(("launcher", "seed"), [("torchrun", 1), ("torchrun-tee", 2), ("spawn", 3), ("shell", 4)])
+def test_a_small_corpus_of_each_launcher(launcher: str, seed: int, tmp_path: Path) -> None:
+    """Three faults drawn from all, run for real: those that showed have labels that fit their logs."""
+    pytest.importorskip("torch")
+    jobs = make_plan(3, seed, launcher_glob=launcher, ranks=(2, 3))
+    assert run_all(jobs, tmp_path) >= 2
+    assert list(check(tmp_path)) == []
+    for line in (tmp_path / "labels.jsonl").read_text().splitlines():
+        label = json.loads(line)
+        (job,) = (job for job in jobs if job.log == label["log"])
+        assert (label["template"], label["launcher_form"]) == (job.fault.id, launcher)

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import symtable
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ class JobPlan:
     launcher: Launcher
     ranks: int
     victim: int
+    some: tuple[int, ...]  # the ranks that share the fault, where neither all do nor one
     seed: int
     home: str
     host: str
@@ -107,9 +108,21 @@ def _frozen(row: dict[str, Any]) -> dict[str, Any]:
 
 def available(launcher: Launcher) -> bool:
     """Whether the launcher's program is installed, and ready where it has a service."""
-    if launcher.ready and subprocess.run(shlex.split(launcher.ready), capture_output=True).returncode != 0:
-        return False
+    return installed_program(launcher) and (not launcher.ready or _answers(launcher.ready))
+
+
+def installed_program(launcher: Launcher) -> bool:
+    """Whether the launcher's program is installed."""
     return shutil.which(launcher.program) is not None or importlib.util.find_spec(launcher.program) is not None
+
+
+@cache
+def _answers(command: str) -> bool:
+    """Whether a command succeeds soon; asked once, as it waits for a service that may be down."""
+    try:
+        return subprocess.run(shlex.split(command), capture_output=True, timeout=3).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def installed(workload: Workload) -> bool:
@@ -168,13 +181,18 @@ def make_plan(
     """Draw `count` jobs, balanced over categories, then over their faults, then over launchers."""
     rng = random.Random(seed)
     chosen = [f for f in faults() if fnmatch.fnmatch(f.id, fault_glob)]
+    if not chosen:
+        raise ValueError(f"no fault fits {fault_glob!r}; --list shows all")
     launchers = [x for x in LAUNCHERS.values() if fnmatch.fnmatch(x.name, launcher_glob) and available(x)]
+    if not launchers:
+        raise ValueError(f"no launcher that can be used here fits {launcher_glob!r}; --list tells why")
     workloads = [w for w in WORKLOADS.values() if installed(w)]
+    ways = {fault.id: _ways(fault, launchers, workloads) for fault in chosen}
+    if not any(ways.values()):
+        raise ValueError("no launcher that was asked for can start a job with one of these faults")
     by_category: dict[str, list[Fault]] = {}
     for fault in chosen:
         by_category.setdefault(fault.category, []).append(fault)
-    if not by_category or not launchers:
-        raise ValueError("no fault or no installed launcher fits")
     queues = {category: rng.sample(rows, len(rows)) for category, rows in by_category.items()}
     uses: dict[str, float] = {}
     plan: list[JobPlan] = []
@@ -184,22 +202,47 @@ def make_plan(
                 break
             fault = queues[category].pop(0)
             queues[category].append(fault)
-            able = [w for w in workloads if suits(fault, w)]
-            ways = {
-                x.name: fitting
-                for x in launchers
-                if (not fault.launchers or x.name in fault.launchers)
-                and (fitting := [w for w in able if runs_under(w, x)])
-            }
-            if not ways:
+            able = ways[fault.id]
+            if not able:
                 continue
-            least = min(uses.get(name, 0.0) for name in ways)
-            launcher = LAUNCHERS[rng.choice([name for name in ways if uses.get(name, 0.0) == least])]
+            least = min(uses.get(name, 0.0) for name in able)
+            launcher = LAUNCHERS[rng.choice([name for name in able if uses.get(name, 0.0) == least])]
             uses[launcher.name] = least + 1 / launcher.weight
-            fitting = ways[launcher.name]
+            fitting = able[launcher.name]
             workload = rng.choices(fitting, [w.weight for w in fitting])[0]
             plan.append(_job(rng, len(plan), fault, workload.name, launcher, rng.choice(ranks)))
     return plan
+
+
+def _ways(fault: Fault, launchers: list[Launcher], workloads: list[Workload]) -> dict[str, list[Workload]]:
+    """Return the launchers that can start a job with the fault, each with the workloads that suit both."""
+    able = [w for w in workloads if suits(fault, w)]
+    return {
+        x.name: fitting
+        for x in launchers
+        if (not fault.launchers or x.name in fault.launchers) and (fitting := [w for w in able if runs_under(w, x)])
+    }
+
+
+# Where a fault may strike some ranks and not the others: a host without the driver, more processes than devices.
+_OF_SOME = frozenset({
+    "build_error", "checkpoint_error", "code_error", "data_error", "dependency_error", "external_service", "gpu_environment",
+    "host_oom", "launch_config", "network_error", "numerical_error", "resource_limit", "shm_exhausted", "storage_error",
+})  # fmt: skip
+_SOME = 0.15  # how often it then does
+
+
+def _struck(rng: random.Random, fault: Fault, launcher: Launcher, ranks: int) -> tuple[int, ...]:
+    """Draw several ranks for a fault that may strike so: all of one node, the last of a node, or any; mostly none."""
+    apt = fault.category in _OF_SOME and fault.where in ("all", "one") and fault.slot and fault.guard and not fault.act
+    if not apt or ranks < 3 or rng.random() >= _SOME:
+        return ()
+    first = (ranks + 1) // 2  # ranks of the first of two nodes
+    if launcher.nodes == 2 and rng.random() < 0.7:
+        return tuple(rng.choice((range(first), range(first, ranks))))
+    if rng.random() < 0.6:
+        return tuple(range(rng.randrange(1, ranks - 1), ranks))
+    return tuple(sorted(rng.sample(range(ranks), rng.randrange(2, ranks))))
 
 
 def _job(rng: random.Random, number: int, fault: Fault, workload: str, launcher: Launcher, ranks: int) -> JobPlan:
@@ -207,8 +250,9 @@ def _job(rng: random.Random, number: int, fault: Fault, workload: str, launcher:
     if fault.where == "zero":
         victim = 0
     home = rng.choice(_HOMES).format(u=rng.choice(_USERS), p=rng.choice(_PROJECTS))
+    some = _struck(rng, fault, launcher, ranks)
     return JobPlan(
-        number, fault, workload, launcher, ranks, victim, rng.randrange(1 << 30), home,
+        number, replace(fault, where="some") if some else fault, workload, launcher, ranks, victim, some, rng.randrange(1 << 30), home,
         rng.choice(_HOSTS).format(n=rng.randrange(1, 99)), rng.choice(_SCRIPTS), rng.choice(sorted(LOGS)), rng.choice((6, 8, 10)),
         _remarks(rng, fault, workload, ranks),
     )  # fmt: skip
@@ -297,7 +341,7 @@ def script_of(job: JobPlan, values: dict[str, Any]) -> str:
             out.append(_indented(_guarded(job.fault), line))
     text = "\n".join(out) + "\n"
     text = text.replace("timedelta(seconds=8)", f"timedelta(seconds={job.timeout})")
-    for key, value in {"V": job.victim, **values}.items():
+    for key, value in {"V": job.victim, "S": job.some, **values}.items():
         text = text.replace(f"${key}", str(value))
     return text
 
@@ -318,11 +362,11 @@ def _noise_code(job: JobPlan, remark: Remark) -> str:
 
 
 def _guarded(fault: Fault) -> str:
-    """The fault's code, under a condition on the rank where only one rank has the fault."""
-    if fault.where not in ("one", "zero") or not fault.guard:
+    """The fault's code, under a condition on the rank where not all ranks have the fault."""
+    if fault.where not in ("one", "zero", "some") or not fault.guard:
         return fault.code
     rank = _RANK_FROM_ENVIRONMENT if fault.slot in _SLOTS_WITHOUT_RANK else "rank"
-    return f"if {rank} == $V:\n" + _indented(fault.code, "    #")
+    return f"if {rank} {'in $S' if fault.where == 'some' else '== $V'}:\n" + _indented(fault.code, "    #")
 
 
 def _indented(code: str, line: str) -> str:
