@@ -127,7 +127,6 @@ VARIANTS: dict[str, dict[str, Variant]] = {
     "Estimator": {
         **{f"linear SVC, C = {c:g}": svc(C=c) for c in (0.1, 1, 3)},
         "linear SVC, balanced classes": svc(class_weight="balanced"),
-        "linear SVC, all classes at once": svc(multi_class="crammer_singer"),
         **{
             f"logistic regression, C = {c}": Variant(LogisticRegression(C=c, max_iter=400, random_state=SEED))
             for c in (4, 30)
