@@ -18,7 +18,7 @@ __all__ = ["check"]
 
 # Every way in which a log names a rank that the launchers and programs of our corpora use.
 _RANK = re.compile(
-    r"(?i)(?:\brank|\branks|default|worker|process|node|\bpid|task|^\[|,)[\s:=#_\"'\[(-]{0,4}(\d{1,5})\b"
+    r"(?i)(?:\brank|\branks|default|worker|process|node|\bpid|task|^\[|,)[\s:=#_\"'\[(-]{0,9}(\d{1,5})\b"
     r"|^ *(\d{1,5})(?:: |\t)"
 )
 # Installed packages lie below these in a recorded log; any other place is one of the machine that recorded it.
