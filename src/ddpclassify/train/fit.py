@@ -166,14 +166,16 @@ def _fit(
     y = [s.label["category"] for s in samples]
     log_words = [category_words(s.described, p) for s, p in zip(samples, scores, strict=True)]
     log_features = [category_features(s.described, p) for s, p in zip(samples, scores, strict=True)]
-    probabilities, classes = out_of_fold(log_words, log_features, y, weight, groups, category_model, settings)
+    probabilities, classes = out_of_fold(
+        log_words, log_features, y, weight, groups, category_model, settings, settings.dropout
+    )
     truth_at = [classes.index(k) for k in y]
     # Of a category with one template the other folds know nothing: such rows tell nothing of the confidence.
     knowable = [i for i, j in enumerate(truth_at) if probabilities[i, j] > 0] or list(range(len(y)))
     t = temperature(probabilities[knowable], [truth_at[i] for i in knowable])
     calibrated = softmax(np.log(np.clip(probabilities, 1e-12, 1)) / t, axis=1)
     right = np.array([classes[int(j)] == k for j, k in zip(calibrated.argmax(1), y, strict=True)], dtype=float)
-    category = fit_one(log_words, log_features, y, weight, category_model, settings)
+    category = fit_one(log_words, log_features, y, weight, category_model, settings, settings.dropout)
     reason = fit_reasons(category, log_words, log_features, samples, weight, settings.c_reason)
 
     def causes_of(i: int) -> list[Failure]:

@@ -16,6 +16,7 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
+from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 from ddpclassify.features import Features
@@ -38,6 +39,7 @@ class Settings:
     c_rank: float = 1.0
     min_df: int = 2
     max_terms: int = 40_000
+    dropout: float = 0.3  # share of words and features that the copies lack which the category learns from as well
 
 
 def identity(words: list[str]) -> list[str]:
@@ -52,6 +54,11 @@ class Fitted:
     words: TfidfVectorizer | None
     names: DictVectorizer
     model: LogisticRegression | LinearSVC
+
+    @property
+    def n_words(self) -> int:
+        """Columns of the matrix that are words: the first ones."""
+        return len(self.words.vocabulary_) if self.words is not None else 0
 
     def matrix(self, words: Sequence[list[str]], features: Sequence[Features]) -> Any:
         named = self.names.transform(features)
@@ -85,8 +92,13 @@ def fit_one(
     weight: Sequence[float] | None,
     model: LogisticRegression | LinearSVC,
     settings: Settings,
+    dropout: float = 0.0,
 ) -> Fitted:
-    """Fit one linear model over words and named features."""
+    """Fit one linear model over words and named features.
+
+    With `dropout`, each row counts half, and a copy without that share of its words and features the other half: the
+    model leans on several cues, none of which an unseen log need have.
+    """
     vectors = None
     if words is not None and any(words):
         vectors = TfidfVectorizer(
@@ -102,10 +114,23 @@ def fit_one(
     fitted = Fitted(vectors, names, clone(model))
     with warnings.catch_warnings():  # a small corpus may well have many categories
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        fitted.model.fit(fitted.matrix(words or (), features), list(y), sample_weight=weight)
+        x, k = fitted.matrix(words or (), features), list(y)
+        if dropout:
+            x, k = sparse.vstack([x, _thinned(x, dropout, fitted.n_words)]).tocsr(), k + k
+            weight = [w / 2 for w in weight or [1.0] * len(y)] * 2
+        fitted.model.fit(x, k, sample_weight=weight)
     # Stored as float32: round here, so that the file and the estimator give the same answers.
     fitted.model.coef_ = fitted.model.coef_.astype(np.float32).astype(np.float64)
     return fitted
+
+
+def _thinned(x: Any, share: float, n_words: int) -> Any:
+    """Return the rows without a share of their entries; what is left of the words has length 1 again."""
+    copy = x.copy()
+    copy.data *= np.random.default_rng(SEED).random(copy.nnz) >= share
+    copy.eliminate_zeros()
+    copy = copy.tocsc()
+    return sparse.hstack([normalize(copy[:, :n_words]), copy[:, n_words:]])
 
 
 def out_of_fold(
@@ -116,6 +141,7 @@ def out_of_fold(
     groups: Sequence[str],
     model: LogisticRegression | LinearSVC,
     settings: Settings,
+    dropout: float = 0.0,
 ) -> tuple[Array, list[str]]:
     """Return probabilities for every row from models that saw no row of its group, and their classes.
 
@@ -135,6 +161,7 @@ def out_of_fold(
             None if weight is None else [weight[i] for i in train],
             model,
             settings,
+            dropout,
         )
         got = fitted.probabilities([] if words is None else [words[i] for i in test], [features[i] for i in test])
         return test, list(fitted.model.classes_), got
