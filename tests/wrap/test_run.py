@@ -16,7 +16,6 @@ import sys
 import termios
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -105,9 +104,7 @@ def test_signals_are_passed_on(tmp_path: Path) -> None:
         "sys.exit(5)\n"
     )
     command = [*DDP, "-q", "--no-diagnosis", "--logs", str(tmp_path), "--", sys.executable, "-c", script]
-    # A shell starts what it puts in the background with SIGINT ignored; these tests may be started so.
-    interruptible = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=interruptible) as job:
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as job:
         assert job.stdout is not None
         assert job.stdout.readline() == b"ready\n"
         for name in ("USR1", "INT", "TERM"):

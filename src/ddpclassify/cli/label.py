@@ -39,12 +39,11 @@ def label(folder: Path, model_path: Path | None, jobs: int) -> None:
 
 def _label(folder: Path, model_path: Path | None, jobs: int) -> None:
     from ddpclassify.corpus import LABELS, load_corpus
-    from ddpclassify.files import whole_lines
+    from ddpclassify.files import add_line
     from ddpclassify.report.text import text_report
     from ddpclassify.train.choice import next_to_label
 
     file = folder / LABELS
-    whole_lines(file)
     done = {each.log for each in load_corpus(folder)} if file.is_file() and file.stat().st_size else set[str]()
     found = _diagnoses(folder, model_path, jobs)
     labelled = [found.pop(log) for log in sorted(done & set(found))]
@@ -59,8 +58,7 @@ def _label(folder: Path, model_path: Path | None, jobs: int) -> None:
         if row == {}:
             break
         if row is not None:
-            with file.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps({"log": log, **row}, ensure_ascii=False) + "\n")
+            add_line(file, json.dumps({"log": log, **row}, ensure_ascii=False))
             labelled.append(diagnosis)
     click.echo(f"{len(labelled)} logs labelled in {file}" + (f", {len(found)} left" if found else ""))
 
