@@ -117,8 +117,8 @@ def test_label_keeps_all_that_was_answered(tmp_path: Path) -> None:
             for _ in range(rng.randrange(1, 4)):
                 shown = b""
                 while b"[q]uit" not in shown:
-                    assert (piece := os.read(process.stdout.fileno(), 1 << 16))
-                    shown += piece
+                    shown += (piece := os.read(process.stdout.fileno(), 1 << 16))
+                    assert piece, shown
                 before = labels.read_bytes() if labels.exists() else b""  # all that is answered by now
                 process.stdin.write(b"a\n")
                 process.stdin.flush()
