@@ -22,7 +22,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("inner", r"\[(?:Rank|RANK) (\d+)\]:? ?"),  # may be a rank inside a group
     ("local", r"\[rank: (\d+)\] ?"),
     ("local", r"\[[a-z_]{3,}(\d+)\]:"),
-    ("device", r"[\w.-]+:\d+:\d+ \[(\d+)\] "),
+    ("device", r"[\w.-]{1,253}:\d+:\d+ \[(\d+)\] "),
     ("ray", r"\((?:\w+ )?pid=(\d+)(?:, ip=[\d.]+)?\) "),
     ("tag", r"\((?:raylet|autoscaler|TrainController)[^)]{0,40}\) "),
     ("cpp", r"\[[FEWI](?:\d{3,4} [\d:.]+)? ?[\w./]+:\d+\] ?"),
@@ -30,8 +30,8 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("inner", r"\[PG (?:ID|GUID)? ?[^\]]{0,60}?Rank (\d+)\] ?"),
     ("task", r"\s{0,3}(\d{1,4}): "),
     ("bracket", r"\[(\d{1,4})\] "),
-    ("pod", r"\[pod/[^\]\s]{1,120}\] |[a-z][a-z0-9-]*-\d+ pytorch "),
-    ("host", r"(?:[a-z][a-z0-9.-]*\d|[a-z][a-z0-9-]*-\d+)(?::| +\|) "),
+    ("pod", r"\[pod/[^\]\s]{1,120}\] |[a-z][a-z0-9-]{0,252}-\d+ pytorch "),
+    ("host", r"(?:[a-z][a-z0-9.-]{0,252}\d|[a-z][a-z0-9-]{0,252}-\d+)(?::| +\|) "),
 )
 _FORM = re.compile("|".join(f"(?P<{kind}_{i}>{form})" for i, (kind, form) in enumerate(_FORMS)))
 _NUMBERED = frozenset(kind for kind, form in _FORMS if r"(\d" in form)

@@ -21,7 +21,7 @@ _RANK = re.compile(
     r"(?i)(?:\brank|\branks|default|worker|process|node|\bpid|task|^\[|,)[\s:=#_\"'\[(-]{0,4}(\d{1,5})\b|^ *(\d{1,5}): "
 )
 # Installed packages lie below these in a recorded log; any other place is one of the machine that recorded it.
-_INSTALLED = re.compile(r"([^\s'\"(<>,:]*)/lib/python3")
+_INSTALLED = re.compile(r"(?<![^\s'\"(<>,:])([^\s'\"(<>,:]*)/lib/python3")
 _INVENTED = ("/opt/conda/envs/train", "/opt/conda", "/usr", "/usr/local")
 _SCRATCH = re.compile(r"ddpclassify-jobs-|/job-[a-z0-9_]{8}\b")
 
