@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -23,6 +25,9 @@ from ddpclassify.patterns import _Lazy
 from ddpclassify.ranks.forms import FORMS
 from ddpclassify.redact import table
 
+# What takes a pattern apart: private since Python 3.11.
+_PARTS = ("re._compiler", "re._parser") if sys.version_info >= (3, 11) else ("sre_compile", "sre_parse")
+compiler, parser = map(importlib.import_module, _PARTS)
 PACKAGE = Path(ddpclassify.__file__).parent
 OWN = "generate"  # reads nothing but what the jobs and templates of this package wrote
 # Modules that put a pattern together: they are tried as tables, as values of modules, or (a name, escaped, between two
@@ -53,11 +58,10 @@ def named() -> Iterator[Case]:
     for i, rule in enumerate(rules()):
         yield from ((f"rule {i} {rule.category}", p, rule.example) for p in (rule.pattern, rule.near) if p)
     for path, call in calls():
-        name = f"{path}:{call.lineno}"
-        if not isinstance(call.args[0], ast.Constant):
-            continue
-        flags = [arg for arg in (*call.args[1:], *(k.value for k in call.keywords)) if "re." in ast.unparse(arg)]
-        yield name, re.compile(call.args[0].value, *(eval(ast.unparse(flag), {"re": re}) for flag in flags)), ""
+        if isinstance(call.args[0], ast.Constant):
+            told = [arg for arg in (*call.args[1:], *(k.value for k in call.keywords)) if "re." in ast.unparse(arg)]
+            flags = (eval(ast.unparse(arg), {"re": re}) for arg in told)
+            yield f"{path}:{call.lineno}", re.compile(cast("str", call.args[0].value), *flags), ""
     for path in sources():
         module = importlib.import_module(".".join(("ddpclassify", *path.with_suffix("").parts)))
         for name, value in vars(module).items():
@@ -93,11 +97,31 @@ def _patterns(value: object) -> Iterator[re.Pattern[str] | re.Pattern[bytes]]:
         yield from _patterns(list(value.values()))
 
 
+def matching(parsed: Any) -> str:
+    """Return a short text that a parsed pattern matches, but for what it asks of what stands around."""
+    out = ""
+    for item in parsed:
+        kind, value = str(item[0]), item[1]
+        if kind == "BRANCH":
+            out += matching(value[1][0])
+        elif kind == "SUBPATTERN":
+            out += matching(value[3])
+        elif kind in ("MAX_REPEAT", "MIN_REPEAT"):
+            out += matching(value[2]) * max(1, value[0])
+        elif kind == "LITERAL":
+            out += chr(value)
+        elif kind in ("NOT_LITERAL", "IN", "ANY"):
+            one = compiler.compile(parser.SubPattern(parsed.state, [item]))
+            named = [chr(v) for k, v in value if str(k) == "LITERAL"] if kind == "IN" else []
+            out += next(filter(one.match, ["a", "1", " ", *named, *"-:(A│\x1b\x00\u202e"]), "")
+    return out
+
+
 CASES: dict[str, tuple[re.Pattern[str] | re.Pattern[bytes], str]] = {}
 _seen: set[tuple[str | bytes, int]] = set()
 for _name, _pattern, _example in named():
     if (_pattern.pattern, _pattern.flags) not in _seen:
-        CASES[f"{_name} #{len(CASES)}"] = _pattern, _example
+        CASES[f"{_name} #{len(CASES)}"] = _pattern, _example or matching(parser.parse(_pattern.pattern, _pattern.flags))
         _seen.add((_pattern.pattern, _pattern.flags))
 
 

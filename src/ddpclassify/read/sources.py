@@ -29,7 +29,7 @@ _PATH_RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("rank", lazy(r"(?:^|/)(?P<rank>\d+)\.(?:log|out|err|txt)(?:\.\w+)?$")),
 )
-_HOST = lazy(r"(?:^|/)(?P<host>(?:node|host|pod|worker|ip)[-_]?[\w.-]*?\d+)(?=/|[-_.](?:rank|attempt|\d))", re.I)
+_HOST = lazy(r"(?:^|/)(?P<host>(?:node|host|pod|worker|ip)[-_]?[\w.-]{0,250}?\d)(?=/|[-_.](?:rank|attempt|\d))", re.I)
 _LOG_NAME = lazy(
     r"\.(?:log|out|err|txt|json|jsonl|stdout|stderr|\d+)(?:\.(?:gz|bz2|xz|zst))?$|^(?:stdout|stderr|log|out|err)$", re.I
 )
