@@ -122,6 +122,30 @@ def test_tracebacks_in_tracebacks_ten_thousand_deep() -> None:
     shown([b"  " * i + b"| Exception Group Traceback (most recent call last):" for i in range(2000)])
 
 
+@pytest.mark.parametrize("opening", ['{"log": [', '{"a":', '{"py_callstack": [[', "[{", '{"message": {"extraInfo": {'])
+def test_json_nested_deeper_than_python_goes(opening: str) -> None:
+    shown([(opening * 9000)[:8000].encode(), *TRACEBACK.split(b"\n")])
+
+
+def test_tables_and_labels_nested_deeper_than_python_goes(tmp_path: Path) -> None:
+    from ddpclassify.baselines.writers import Writers
+    from ddpclassify.corpus import load_corpus
+    from ddpclassify.corpus.check import check
+    from ddpclassify.evaluation.prediction import read_answers
+    from ddpclassify.tables import read_toml
+
+    for name in ("labels.jsonl", "categories.toml"):
+        (tmp_path / name).write_text(("a = " if name.endswith("toml") else "") + "[" * 100_000)
+    with pytest.raises(InputError, match="nested too deep"):
+        load_corpus(tmp_path)
+    with pytest.raises(InputError, match="nested too deep"):
+        read_answers(tmp_path / "labels.jsonl", ["x"])
+    assert "nested too deep" in next(check(tmp_path))
+    assert len(Writers().read(1, "[" * 4000)) == 1
+    with pytest.raises(ValueError, match="not a TOML file"):
+        read_toml(tmp_path / "categories.toml")
+
+
 def test_a_million_equal_tracebacks(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     with log.open("wb") as file:

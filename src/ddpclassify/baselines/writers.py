@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
+
+from ddpclassify.foreign import from_json
 
 MAX_CHARS = 2000  # of a line that are looked at: bounds the time of every pattern
 _MAX_PREFIXES = 7
@@ -132,7 +133,7 @@ class Writers:
 def _shipped(raw: str) -> str:
     """Return the text inside a log shipper's JSON line, or the line itself."""
     try:
-        row = json.loads(raw[: 2 * MAX_CHARS])
+        row = from_json(raw[: 2 * MAX_CHARS])
     except ValueError:
         return raw
     if not isinstance(row, dict):

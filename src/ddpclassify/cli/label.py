@@ -58,7 +58,7 @@ def _label(folder: Path, model_path: Path | None, jobs: int) -> None:
         if row == {}:
             break
         if row is not None:
-            add_line(file, json.dumps({"log": log, **row}, ensure_ascii=False))
+            add_line(file, json.dumps({"log": log, **row}))
             labelled.append(diagnosis)
     click.echo(f"{len(labelled)} logs labelled in {file}" + (f", {len(found)} left" if found else ""))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from ddpclassify import taxonomy
 from ddpclassify.corpus import LABELS, Labelled, _labelled, _unpacked
 from ddpclassify.corpus.lines import read_lines
+from ddpclassify.foreign import from_json
 from ddpclassify.types import InputError
 
 __all__ = ["check"]
@@ -43,7 +43,7 @@ def check(corpus: str | Path) -> Iterator[str]:
         if not line.strip():
             continue
         try:
-            each = _labelled(folder, json.loads(line))
+            each = _labelled(folder, from_json(line))
         except ValueError as error:
             yield f"{LABELS}:{number}: {error}"
             continue

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from ddpclassify.events.statements import fields, match
 from ddpclassify.events.tracebacks import Assembler, exception_line, is_header
+from ddpclassify.foreign import from_json
 from ddpclassify.patterns import lazy
 from ddpclassify.types import Attributed, Event, Events, Line
 
@@ -130,7 +130,7 @@ def _unglued(lines: tuple[Line, ...]) -> Iterator[tuple[Line, str]]:
 def _error_json(text: str) -> str:
     """The call stack of torchrun's error file (``@record``)."""
     try:
-        row = json.loads(text)
+        row = from_json(text)
     except ValueError:
         return ""
     message = row.get("message") if isinstance(row, dict) else None
