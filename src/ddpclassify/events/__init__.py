@@ -8,6 +8,7 @@ from ddpclassify.events.statements import fields, match
 from ddpclassify.events.tracebacks import Assembler, exception_line, is_header
 from ddpclassify.foreign import from_json
 from ddpclassify.patterns import lazy
+from ddpclassify.read.decode import harmless
 from ddpclassify.types import Attributed, Event, Events, Line
 
 __all__ = ["extract"]
@@ -107,11 +108,13 @@ def _step(text: str) -> int | None:
 
 
 def _unglued(lines: tuple[Line, ...]) -> Iterator[tuple[Line, str]]:
-    """Yield (line, text), with what unflushed progress bars and torn writes glued together taken apart."""
+    """Yield (line, text), with what a shipper, an unflushed progress bar or a torn write put into one taken apart."""
     for line in lines:
         text = line.text
         if text.startswith("{") and '"py_callstack"' in text and (stack := _error_json(text)):
-            for part in stack.splitlines():
+            text = stack
+        if "\n" in text:
+            for part in text.split("\n"):
                 yield line, part
             continue
         at = text.find("Traceback (most recent call last):", 1)
@@ -136,7 +139,7 @@ def _error_json(text: str) -> str:
     message = row.get("message") if isinstance(row, dict) else None
     extra = message.get("extraInfo") if isinstance(message, dict) else None
     stack = extra.get("py_callstack") if isinstance(extra, dict) else None
-    return stack if isinstance(stack, str) else ""
+    return harmless(stack) if isinstance(stack, str) else ""
 
 
 def _named(event: Event) -> Event:

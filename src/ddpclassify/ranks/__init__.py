@@ -7,16 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from ddpclassify.foreign import from_json
-from ddpclassify.patterns import lazy
 from ddpclassify.ranks.clock import Clock
 from ddpclassify.ranks.facts import attend, collect
 from ddpclassify.ranks.forms import FORMS, Form, by_start, kind_of
-from ddpclassify.read.decode import decode
+from ddpclassify.read.decode import harmless
 from ddpclassify.types import Attributed, Excerpt, Line, SourceFile
 
 __all__ = ["attribute", "believed", "json_body", "prefixes"]
 
-_BREAKS = lazy(r"[\r\n]+")
 _DEPTH = 10  # prefixes stacked on one line; more than any real stack
 _SUPPORT = 0.3  # share of a file's lines that must bear a weak form before it is believed
 
@@ -135,7 +133,7 @@ _BODY_KEYS = ("log", "message", "msg", "text", "body")
 
 
 def json_body(text: str) -> str | None:
-    """Return the line inside a log shipper's JSON object (docker's json-file and its like)."""
+    """Return the line, or lines, inside a log shipper's JSON object (docker's json-file and its like)."""
     try:
         row = from_json(text)
     except ValueError:
@@ -147,8 +145,7 @@ def json_body(text: str) -> str | None:
             stamp = next((row[k] for k in ("time", "timestamp", "ts", "@timestamp") if isinstance(row.get(k), str)), "")
             rank = row.get("rank")
             mark = f"[rank{rank}]: " if isinstance(rank, int) and not isinstance(rank, bool) else ""
-            text = (f"{stamp} " if stamp else "") + mark + _BREAKS.sub(" ", body.strip("\r\n"))
-            return decode(text.encode("utf-8", "replace"))  # what JSON escaped is not made harmless yet
+            return harmless((f"{stamp} " if stamp else "") + mark + body.strip("\r\n"))
     return None
 
 
