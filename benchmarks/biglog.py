@@ -78,7 +78,7 @@ def write(
     with temporary.open("wb") as file:
         while left > 0:
             if len(pool) < POOL:
-                drawn = rng.choices(makers, weights, k=LINES)
+                drawn = rng.choices(makers, weights, k=min(LINES, left // 40 + 1))  # none is shorter on average
                 made = (rng.choice(NOISY) if noise and rng.random() < noise else make for make in drawn)
                 pool.append(
                     "".join(

@@ -7,7 +7,7 @@ takes the types above its own in this file and returns those below.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 SCHEMA = "ddpclassify.diagnosis/1"
 
@@ -20,8 +20,7 @@ class InputError(Exception):
         super().__init__("".join(c if c.isprintable() else "\ufffd" for c in message))
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(NamedTuple):
     """One file of a job's log. The hints come from its path; `None` where the path says nothing."""
 
     name: str
@@ -31,8 +30,7 @@ class SourceFile:
     attempt: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RawLine:
+class RawLine(NamedTuple):
     """A line picked by the scan: `number` counts line feeds from 1 in `files[file]`; control codes are removed."""
 
     file: int
@@ -40,8 +38,7 @@ class RawLine:
     text: str
 
 
-@dataclass(frozen=True)
-class Excerpt:
+class Excerpt(NamedTuple):
     """What the scan kept of one job's log: the lines that may matter and their surroundings, in order."""
 
     source: str
@@ -85,8 +82,7 @@ class JobFacts:
     local_only: bool = False  # ranks are known as local ranks of an unknown node
 
 
-@dataclass(frozen=True)
-class Attributed:
+class Attributed(NamedTuple):
     """The excerpt's lines with their ranks."""
 
     source: str
@@ -97,8 +93,7 @@ class Attributed:
     n_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One stack frame. `user` is false for the interpreter's, the framework's and installed packages' files."""
 
     path: str
@@ -130,8 +125,7 @@ class Event:
     attempt: int = 0  # of an elastic job: how often the workers had been restarted before
 
 
-@dataclass(frozen=True)
-class Events:
+class Events(NamedTuple):
     """All events of a log in order, with what is known of progress."""
 
     log: Attributed
@@ -169,8 +163,7 @@ class Failure:
         return self.events[0]
 
 
-@dataclass(frozen=True)
-class Folded:
+class Folded(NamedTuple):
     """A log as its distinct failures, in the order of their first line."""
 
     events: Events

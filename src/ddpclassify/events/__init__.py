@@ -13,31 +13,33 @@ from ddpclassify.types import Attributed, Event, Events, Line
 
 __all__ = ["extract"]
 
+# These look at lines in lower case: without (?i) they take a fifth of the time, and every line passes here.
+_PROGRESS = lazy(
+    r"\bloss\b|it/s|s/it|samples/s|img/s|images/sec|tok(?:ens)?/s|lr[ =:]"
+    r"|grad_norm|accuracy|\bacc\b|eta[ =:]|throughput"
+)
+_FINISHED = lazy(
+    r"\btraining (?:is )?(?:complete|finished|done)|finished training|`trainer\.fit` stopped|exits successfully"
+    r"|\btrain(?:ing)? completed|run (?:finished|completed)|all (?:ranks )?done\b|^done\.?$|job (?:finished|completed)"
+    r"|successfully (?:completed|finished|exited)|(?:completed|finished|exited) successfully"
+    r"|\b(?:finished|completed)[\"'.!)}\]]*$|saved final (?:model|checkpoint)|end of (?:training|run)"
+)
+_ENDS = ("complet", "finish", "done", "stopped", "exit", "saved final", "end of")  # one of them is in every such line
+_CHECKPOINT = lazy(
+    r"\b(?:sav(?:ed|ing)|wrote|writing)\b.{0,40}(?:checkpoint|ckpt|model|\.pt\b|\.pth\b|\.safetensors|state)"
+)
+_ALARM = lazy(
+    r"\b(?:errors?|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable|refused|denied|not found|no such"
+    r"|invalid|abort(?:ed|ing)?|lost|kill(?:ed|ing)|corrupt\w*|exception|timed? ?out|timeout|unhealthy|unreachable"
+    r"|terminat\w+|cancel\w*|evict\w*|nan|inf|mismatch|missing|exceeded|insufficient|out of|not allowed|unsupported"
+    r"|panic|shut(?:ting)? ?down|not ready|exit(?:ed)? (?:code|status|with)|signal|oom\w*|limit|full|expired|forbidden"
+    r"|unauthori[sz]ed)\b"
+)
 # Where a line tells both ("epoch 1 step 300"), the step tells more.
 _STEPS = (
     lazy(r"(?i)\b(?:global[_ ]?step|steps?|iter|iteration|it|batch)s?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"),
     lazy(r"(?P<step>\d{1,9})/\d{1,9} \["),
     lazy(r"(?i)\bepochs?['\"]?\s?[:=\[#( ]\s?\[?\s*(?P<step>\d{1,9})\b"),
-)
-_PROGRESS = lazy(
-    r"(?i)\bloss\b|it/s|s/it|samples/s|img/s|images/sec|tok(?:ens)?/s|lr[ =:]"
-    r"|grad_norm|accuracy|\bacc\b|eta[ =:]|throughput"
-)
-_FINISHED = lazy(
-    r"(?i)\btraining (?:is )?(?:complete|finished|done)|finished training|`Trainer\.fit` stopped|exits successfully"
-    r"|\btrain(?:ing)? completed|run (?:finished|completed)|all (?:ranks )?done\b|^done\.?$|job (?:finished|completed)"
-    r"|successfully (?:completed|finished|exited)|(?:completed|finished|exited) successfully"
-    r"|\b(?:finished|completed)[\"'.!)}\]]*$|saved final (?:model|checkpoint)|End of (?:training|run)"
-)
-_CHECKPOINT = lazy(
-    r"(?i)\b(?:sav(?:ed|ing)|wrote|writing)\b.{0,40}(?:checkpoint|ckpt|model|\.pt\b|\.pth\b|\.safetensors|state)"
-)
-_ALARM = lazy(
-    r"(?i)\b(?:errors?|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable|refused|denied|not found|no such"
-    r"|invalid|abort(?:ed|ing)?|lost|kill(?:ed|ing)|corrupt\w*|exception|timed? ?out|timeout|unhealthy|unreachable"
-    r"|terminat\w+|cancel\w*|evict\w*|nan|inf|mismatch|missing|exceeded|insufficient|out of|not allowed|unsupported"
-    r"|panic|shut(?:ting)? ?down|not ready|exit(?:ed)? (?:code|status|with)|signal|oom\w*|limit|full|expired|forbidden"
-    r"|unauthori[sz]ed)\b"
 )
 _SECTION = lazy(
     r"^(?:-- )?Process (?P<a>\d{1,6}) terminated with the following error|\[Rank (?P<b>\d{1,6}) Error Snippet\]"
@@ -86,12 +88,13 @@ def extract(log: Attributed) -> Events:
             events.append(event)
             if event.role != "info":
                 continue
-        if _PROGRESS.search(text) and (step := _step(text)) is not None:
+        low = text.lower()
+        if _PROGRESS.search(low) and (step := _step(text)) is not None:
             progress[line.rank] = (step, line.number)
             last_progress = max(last_progress, line.number)
-        if _FINISHED.search(text):
+        if any(word in low for word in _ENDS) and _FINISHED.search(low):
             finished.append(line)
-        elif _CHECKPOINT.search(text):
+        elif _CHECKPOINT.search(low):
             checkpoints.append(line)
     for stream in streams.values():
         events += map(_named, stream.end())
@@ -163,6 +166,6 @@ def _statement(line: Line, text: str) -> Event | None:
     if text[0] not in " \t" and (bare := exception_line(text)) is not None:
         message = (bare["message"] or "").lstrip(": ")
         return Event("exception", "", line, message, exception=bare["type"], rank=line.rank)
-    if _ALARM.search(text) and not (_INDENTED.match(text) and _CODE.match(text)):
+    if _ALARM.search(text.lower()) and not (_INDENTED.match(text) and _CODE.match(text)):
         return Event("error_line", "", line, text.strip(), rank=line.rank)
     return None

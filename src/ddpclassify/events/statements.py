@@ -37,6 +37,8 @@ class Statement:
 _WORK = r"(?:SeqNum=(?P<seq>\d+), )?OpType=(?P<op>\w+),? ?(?:NumelIn=(?P<numel>\d+)|TensorShape=\[(?P<shape>[^\]]*)\])?"
 _R = r"\[(?:PG (?:ID )?(?P<pg>\d+)[^\]]*? )?Rank (?P<grank>\d+)\]"
 
+_NAN = r"(?i)\b(?:loss|grad\w*|norm)\b[^\n]{0,40}?\b(?:is |=|:|became |to )?\s*(?:nan|inf)\b|\bnan (?:loss|detected|grad)|non-?finite"
+
 STATEMENTS: tuple[Statement, ...] = tuple(
     Statement(*row)
     for row in (
@@ -173,9 +175,12 @@ STATEMENTS: tuple[Statement, ...] = tuple(
         ("build_failed", "cause", "FAILED: ", r"^FAILED: ", "FAILED: custom_cuda_kernel.cuda.o"),
         ("compiler", "cause", "nvcc fatal", r"nvcc fatal", "nvcc fatal   : Unsupported gpu architecture 'compute_90'"),
         ("compiler", "cause", "error", r"\bnvcc fatal|: (?:fatal )?error: |^error: command|collect2: error|\bld: ", "a.cu:3:10: fatal error: Python.h: No such file or directory"),
-        ("nan", "cause", "", r"(?i)\b(?:loss|grad\w*|norm)\b[^\n]{0,40}?\b(?:is |=|:|became |to )?\s*(?:nan|inf)\b|\bnan (?:loss|detected|grad)|non-?finite", "step 10: loss is nan, stopping"),
+        *(("nan", "cause", word, _NAN, example) for word, example in (
+            ("nan", "step 10: loss is nan, stopping"), ("NaN", "NaN loss in step 7"), ("NAN", "loss=NAN"),
+            ("inf", "grad_norm: inf"), ("Inf", "loss became Inf"), ("INF", "norm = INF"), ("finite", "Non-finite loss"))),
     )
 )
+_WORDS = tuple((row.word, row) for row in STATEMENTS)
 
 
 def fields(found: re.Match[str]) -> dict[str, str]:
@@ -185,7 +190,7 @@ def fields(found: re.Match[str]) -> dict[str, str]:
 
 def match(text: str) -> tuple[Statement, re.Match[str]] | None:
     """Return the first row that matches a line, with its match."""
-    for row in STATEMENTS:
-        if row.word in text and (found := row.regex.search(text)):
+    for row in [row for word, row in _WORDS if word in text]:
+        if found := row.regex.search(text):
             return row, found
     return None

@@ -25,9 +25,7 @@ _TYPE = lazy(
     rf"^(?P<type>(?:[A-Za-z_]\w{{0,99}}\.){{0,20}}[A-Za-z_]\w{{0,99}}?{_NAMED}\w{{0,99}}|(?:[a-z_]\w*\.)+(?:_?[A-Z]\w+|\w*error|timeout))(?::\s?(?P<message>.*)|\s*)$"
 )
 _ANY_TYPE = lazy(r"^(?P<type>_?[A-Z][A-Za-z]+|(?:[A-Za-z_]\w*\.)+\w+)(?:: (?P<message>.*)|:?\s*)$")
-_GLUED = re.compile(
-    rf"^(?P<type>(?:[A-Za-z_]\w{{0,99}}\.){{0,20}}?[A-Z]\w{{0,99}}?{_NAMED})(?P=type)+(?P<message>:.*|)$"
-)
+_GLUED = lazy(rf"^(?P<type>(?:[A-Za-z_]\w{{0,99}}\.){{0,20}}?[A-Z]\w{{0,99}}?{_NAMED})(?P=type)+(?P<message>:.*|)$")
 _LINK = lazy(r"^(?P<during>During handling of the above exception)|^The above exception was the direct cause")
 _LIBRARY = lazy(
     r"(?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<(?!stdin)|[/\\](?:torch|transformers|accelerate|deepspeed|lightning|pytorch_lightning"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ddpclassify.features.cues import cues
 from ddpclassify.features.failures import Features, failure_features
@@ -13,8 +13,7 @@ from ddpclassify.types import Folded
 __all__ = ["Described", "Features", "describe"]
 
 
-@dataclass(frozen=True)
-class Described:
+class Described(NamedTuple):
     """A log ready for the models: `tokens[i]`, `places[i]` and `cues[i]` describe `folded.failures[i]`."""
 
     folded: Folded

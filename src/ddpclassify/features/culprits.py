@@ -8,13 +8,14 @@ from collections.abc import Mapping
 
 from ddpclassify.features.failures import Features
 from ddpclassify.features.view import View
+from ddpclassify.patterns import lazy
 from ddpclassify.types import Failure, Folded
 
-_SAID = re.compile(r"(?i)\b(?:rank|ranks)[ :=\[#_]*(\d{1,6}(?:, ?\d{1,6})*)\b")
-_DEVICE = re.compile(r"(?:\bGPU |cuda:|\[GPU|device |device=|local_rank[=: ]+)(\d{1,3})\b")
-_PID = re.compile(r"(?i)(?:\bpid[ =:]+|process |Killed process )(\d{2,10})\b")
+_SAID = lazy(r"(?i)\b(?:rank|ranks)[ :=\[#_]*(\d{1,6}(?:, ?\d{1,6})*)\b")
+_DEVICE = lazy(r"(?:\bGPU |cuda:|\[GPU|device |device=|local_rank[=: ]+)(\d{1,3})\b")
+_PID = lazy(r"(?i)(?:\bpid[ =:]+|process |Killed process )(\d{2,10})\b")
 # Code that by custom runs on rank 0 alone: trackers, logging of metrics, saving.
-_RANK_ZERO = re.compile(
+_RANK_ZERO = lazy(
     r"(?i)rank_?zero|main_process|is_global_zero|master_only|rank_?0|mlflow|wandb|tensorboard|comet"
     r"|neptune|clearml|log_metric|log_hyperparams|save_checkpoint|save_model|push_to_hub"
 )

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
+from ddpclassify.patterns import lazy
 from ddpclassify.types import Event, Folded
 
 _SIGNALS = {
@@ -29,7 +30,7 @@ _SRUN_HOW = (
     ("Floating", -8),
     ("Illegal", -4),
 )
-_SEQUENCE = re.compile(r"SequenceNumber=\d+,? ?")
+_SEQUENCE = lazy(r"SequenceNumber=\d+,? ?")
 MAX_RANKS = 1 << 14
 
 

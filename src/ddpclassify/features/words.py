@@ -6,11 +6,12 @@ import re
 from itertools import pairwise
 
 from ddpclassify.fold.normalise import skeleton
+from ddpclassify.patterns import lazy
 from ddpclassify.types import Failure
 
-_WORD = re.compile(r"[A-Za-z_]{2,}(?:[.-][A-Za-z_]{2,})*|<\w+>|#")
-_CAMEL = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")
-_QUOTED = re.compile(r"(['\"`])(?:(?!\1).){1,80}\1")
+_WORD = lazy(r"[A-Za-z_]{2,}(?:[.-][A-Za-z_]{2,})*|<\w+>|#")
+_CAMEL = lazy(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")
+_QUOTED = lazy(r"(['\"`])(?:(?!\1).){1,80}\1")
 _MAX_WORDS = 120
 
 
@@ -60,8 +61,8 @@ def words(failure: Failure) -> list[str]:
     return out
 
 
-_LANDMARK = re.compile(
-    r"(?i)load_state_dict|load_checkpoint|from_pretrained|torch[/\\]serialization|checkpoint|save|dataset|dataloader|collate|fetch|worker|backward|optim|init_process_group"
+_LANDMARK = lazy(
+    r"load_state_dict|load_checkpoint|from_pretrained|torch[/\\]serialization|checkpoint|save|dataset|dataloader|collate|fetch|worker|backward|optim|init_process_group"
     r"|rendezvous|distributed_c10d|launch|cpp_extension|triton|inductor|importlib|argparse|hub|wandb|mlflow|urllib3|requests|boto|download|nccl|cuda|store|barrier|all_?reduce|all_?gather|broadcast"
 )
 
@@ -71,5 +72,5 @@ def _landmarks(failure: Failure) -> set[str]:
     out: set[str] = set()
     for frame in failure.first.frames[-30:]:
         for text in (frame.path.replace("\\", "/").rpartition("/")[2], frame.function):
-            out.update(m.lower() for m in _LANDMARK.findall(text))
+            out.update(_LANDMARK.findall(text.lower()))
     return out

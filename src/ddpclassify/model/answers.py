@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ddpclassify.features import Described, Features
 from ddpclassify.features.culprits import rank_features, scope_features
@@ -14,8 +15,7 @@ _CUED = 40  # failures of a log whose cues count
 SCOPES = ("all", "launcher", "none", "ranks", "unknown")
 
 
-@dataclass(frozen=True)
-class Answers:
+class Answers(NamedTuple):
     """The models' answers for one log.
 
     Attributes

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ddpclassify.foreign import from_json
 from ddpclassify.ranks.clock import Clock
 from ddpclassify.ranks.facts import attend, collect
 from ddpclassify.ranks.forms import FORMS, Form, by_start, kind_of
 from ddpclassify.read.decode import harmless
-from ddpclassify.types import Attributed, Excerpt, Line, SourceFile
+from ddpclassify.types import Attributed, Excerpt, Line, RawLine, SourceFile
 
-__all__ = ["attribute", "believed", "json_body", "prefixes"]
+__all__ = ["attribute", "believed", "json_body", "marked", "prefixes"]
+
+Mark = tuple[Form, re.Match[str]]
 
 _DEPTH = 10  # prefixes stacked on one line; more than any real stack
 _SUPPORT = 0.3  # share of a file's lines that must bear a weak form before it is believed
@@ -27,11 +29,12 @@ def attribute(excerpt: Excerpt) -> Attributed:
     Attributed : one `Line` a kept line, in the same order, and the facts of the job
     """
     table = by_start()
-    weak = believed(excerpt, table)
+    marks = marked(excerpt)
+    weak = believed(excerpt, marks)
     clock = Clock()
     lines = [
-        _parse(raw.file, raw.number, raw.text, excerpt.files[raw.file], table, weak[raw.file], clock)
-        for raw in excerpt.lines
+        _parse(raw, excerpt.files[raw.file], found, table, weak[raw.file], clock)
+        for raw, found in zip(excerpt.lines, marks, strict=True)
     ]
     facts = collect(lines)
     _resolve(lines, excerpt.files)
@@ -40,17 +43,22 @@ def attribute(excerpt: Excerpt) -> Attributed:
     return Attributed(excerpt.source, excerpt.files, tuple(lines), facts, excerpt.n_lines, excerpt.n_bytes)
 
 
-def believed(excerpt: Excerpt, table: dict[str, tuple[Form, ...]]) -> dict[int, frozenset[str]]:
+def marked(excerpt: Excerpt) -> list[list[Mark]]:
+    """Return the prefixes of all lines, the weak ones taken at their word."""
+    table, every = by_start(), frozenset(form.name for form in FORMS if form.weak)
+    return [list(prefixes(raw.text, table, every)) for raw in excerpt.lines]
+
+
+def believed(excerpt: Excerpt, marks: Sequence[Sequence[Mark]]) -> dict[int, frozenset[str]]:
     """Return the weak forms that enough lines of each file bear, at any depth of their prefixes."""
-    every = frozenset(form.name for form in FORMS if form.weak)
     found: dict[int, Counter[str]] = defaultdict(Counter)
     values: dict[tuple[int, str], set[str]] = defaultdict(set)
     totals: Counter[int] = Counter()
-    for raw in excerpt.lines:
+    for raw, mark in zip(excerpt.lines, marks, strict=True):
         if not raw.text.strip():
             continue
         totals[raw.file] += 1
-        for form, match in prefixes(raw.text, table, every):
+        for form, match in mark:
             if form.weak:
                 found[raw.file][form.name] += 1
                 values[raw.file, form.name].add(match.group())
@@ -64,9 +72,7 @@ def believed(excerpt: Excerpt, table: dict[str, tuple[Form, ...]]) -> dict[int, 
     return out
 
 
-def prefixes(
-    text: str, table: dict[str, tuple[Form, ...]], weak: frozenset[str]
-) -> Iterator[tuple[Form, re.Match[str]]]:
+def prefixes(text: str, table: dict[str, tuple[Form, ...]], weak: frozenset[str]) -> Iterator[Mark]:
     """Yield (form, match) from the left until none matches; `weak` names the weak forms that are believed."""
     at = 0
     last = ""
@@ -87,20 +93,22 @@ def prefixes(
 
 
 def _parse(
-    file: int,
-    number: int,
-    text: str,
+    raw: RawLine,
     hint: SourceFile,
+    found: Iterable[Mark],
     table: dict[str, tuple[Form, ...]],
     weak: frozenset[str],
     clock: Clock,
 ) -> Line:
+    text = raw.text
     if text.startswith('{"') and (inner := json_body(text)) is not None:
         text = inner
-    line = Line(file, number, text, text, rank=hint.rank, local_rank=hint.local_rank, host=hint.host)
+    if text is not raw.text or any(form.weak and form.name not in weak for form, _ in found):
+        found = prefixes(text, table, weak)
+    line = Line(raw.file, raw.number, text, text, rank=hint.rank, local_rank=hint.local_rank, host=hint.host)
     at = 0
     tags: list[str] = []
-    for form, match in prefixes(text, table, weak):
+    for form, match in found:
         got = match.groupdict()
         if (rank := got.get("rank")) is not None and len(rank) < 7:
             if form.name == "rank" and line.rank is not None and line.local_rank is None and "rank" in tags:
@@ -124,7 +132,7 @@ def _parse(
         at = match.end()
     line.text = text[at:] if at else text
     who = line.rank if line.rank is not None else f"l{line.local_rank}" if line.local_rank is not None else ""
-    line.source = f"{file}:{line.host or ''}:{who}:{line.pid or ''}"
+    line.source = f"{raw.file}:{line.host or ''}:{who}:{line.pid or ''}"
     return line
 
 

@@ -8,34 +8,39 @@ from collections import Counter, defaultdict
 from ddpclassify.patterns import lazy
 from ddpclassify.types import JobFacts, Line
 
-# Sizes: (weight, pattern). The weights tell an explicit statement from a hint; each is one form of one program.
-_SIZES: tuple[tuple[int, re.Pattern[str]], ...] = tuple(
-    (weight, lazy(pattern))
-    for weight, pattern in (
-        (3, r"(?i)(?<!group_)(?<!local_)(?<!node_)\bworld(?:[_ ]?size)?['\"]?\s?[=:]\s?(\d{1,9})\b"),
-        (3, r"(?i)\bworld[_ ]size (?:is |of )?(\d{1,9})\b"),
-        (3, r"(?:global|role)_world_sizes=\[(\d{1,9})"),
-        (3, r"MEMBER: \d{1,9}/(\d{1,9})"),
-        (3, r"Starting with (\d{1,9}) processes"),
-        (3, r"dist_world_size=(\d{1,9})"),
-        (3, r"(?i)\bnum[_ ]processes['\"]?\s?[=:]\s?[`']?(\d{1,9})"),
-        (3, r"worker group of size (\d{1,9})"),
-        (2, r"(?i)\brank:? ?\d{1,9} ?(?:/|of) ?(\d{1,9})\b"),
-        (2, r"is connected to \d{1,9} peer ranks\. Expected number of connected peer ranks is : (\d{1,9})"),
-        (1, r"\brank \d{1,9} nranks (\d{1,9})"),
-        (1, r"(?i)\bnproc[-_]per[-_]node[= ](\d{1,9})"),
-        (1, r"size: (\d{1,9}), global rank"),
+# Sizes: (weight, word, pattern). The weights tell an explicit statement from a hint; each is one form of one program.
+# The word, in lower case, stands in every line that the pattern matches, and is looked for first.
+_SIZES: tuple[tuple[int, str, re.Pattern[str]], ...] = tuple(
+    (weight, word, lazy(pattern))
+    for weight, word, pattern in (
+        (3, "world", r"(?i)(?<!group_)(?<!local_)(?<!node_)\bworld(?:[_ ]?size)?['\"]?\s?[=:]\s?(\d{1,9})\b"),
+        (3, "size", r"(?i)\bworld[_ ]size (?:is |of )?(\d{1,9})\b"),
+        (3, "_world_sizes=", r"(?:global|role)_world_sizes=\[(\d{1,9})"),
+        (3, "member: ", r"MEMBER: \d{1,9}/(\d{1,9})"),
+        (3, "starting with ", r"Starting with (\d{1,9}) processes"),
+        (3, "dist_world_size=", r"dist_world_size=(\d{1,9})"),
+        (3, "processes", r"(?i)\bnum[_ ]processes['\"]?\s?[=:]\s?[`']?(\d{1,9})"),
+        (3, "worker group", r"worker group of size (\d{1,9})"),
+        (2, "rank", r"(?i)\brank:? ?\d{1,9} ?(?:/|of) ?(\d{1,9})\b"),
+        (
+            2,
+            "peer ranks",
+            r"is connected to \d{1,9} peer ranks\. Expected number of connected peer ranks is : (\d{1,9})",
+        ),
+        (1, " nranks ", r"\brank \d{1,9} nranks (\d{1,9})"),
+        (1, "nproc", r"(?i)\bnproc[-_]per[-_]node[= ](\d{1,9})"),
+        (1, "global rank", r"size: (\d{1,9}), global rank"),
     )
 )
-_WORTH = lazy(r"[Rr]ank|RANK|size|world|WORLD|process|pid|PID|MEMBER")
+_WORTH = ("rank", "size", "world", "process", "pid", "member")
 _PID_RANK = (
-    lazy(r"(?:ip=(?P<host>[\d.]+), )?pid=(?P<pid>\d{1,9})\) world_rank=(?P<rank>\d{1,9})"),
-    lazy(r"process (?P<pid>\d{1,9}) spawned with command: .*?--local_rank=(?P<local>\d{1,9})"),
-    lazy(r"local_rank: (?P<local>\d{1,9}) \(pid: (?P<pid>\d{1,9})\)"),
-    lazy(r"[Gg]lobal rank (?P<rank>\d{1,9}) \(PID (?P<pid>\d{1,9})\)"),
-    lazy(r"mpirun noticed that process rank (?P<rank>\d{1,9}) with PID (?P<pid>\d{1,9})"),
-    lazy(r"(?i)\b(?:pid[ =:]+(?P<pid>\d{1,9})[, ]+(?:global[_ ])?rank[ =:]+(?P<rank>\d{1,9}))"),
-    lazy(r"(?i)\b(?:(?:global[_ ])?rank[ =:]+(?P<rank>\d{1,9})[, (]+pid[ =:]+(?P<pid>\d{1,9}))"),
+    ("world_rank=", lazy(r"(?:ip=(?P<host>[\d.]+), )?pid=(?P<pid>\d{1,9})\) world_rank=(?P<rank>\d{1,9})")),
+    ("spawned", lazy(r"process (?P<pid>\d{1,9}) spawned with command: .*?--local_rank=(?P<local>\d{1,9})")),
+    ("local_rank: ", lazy(r"local_rank: (?P<local>\d{1,9}) \(pid: (?P<pid>\d{1,9})\)")),
+    ("(pid ", lazy(r"[Gg]lobal rank (?P<rank>\d{1,9}) \(PID (?P<pid>\d{1,9})\)")),
+    ("mpirun", lazy(r"mpirun noticed that process rank (?P<rank>\d{1,9}) with PID (?P<pid>\d{1,9})")),
+    ("pid", lazy(r"(?i)\b(?:pid[ =:]+(?P<pid>\d{1,9})[, ]+(?:global[_ ])?rank[ =:]+(?P<rank>\d{1,9}))")),
+    ("pid", lazy(r"(?i)\b(?:(?:global[_ ])?rank[ =:]+(?P<rank>\d{1,9})[, (]+pid[ =:]+(?P<pid>\d{1,9}))")),
 )
 _TABLE_RANK = lazy(r"rank\s+: (?P<rank>\d{1,9}) \(local_rank: (?P<local>\d{1,9})\)")
 _TABLE_HOST = lazy(r"host\s+: (?P<host>\S+)")
@@ -87,14 +92,15 @@ def collect(lines: list[Line]) -> JobFacts:
         text = line.text
         if "in simple_launcher" in text:  # accelerate starts one process
             sizes[3, 1] += 1
-        if _WORTH.search(text):
-            for weight, pattern in _SIZES:
-                if match := pattern.search(text):
+        lower = text.lower()
+        if any(word in lower for word in _WORTH):
+            for weight, word, pattern in _SIZES:
+                if word in lower and (match := pattern.search(text)):
                     size = int(match[1]) + ("connected peer ranks" in pattern.pattern)
                     if 0 < size <= 1 << 17:
                         sizes[weight, size] += 1
-            for pattern in _PID_RANK:
-                if match := pattern.search(text):
+            for word, pattern in _PID_RANK:
+                if word in lower and (match := pattern.search(text)):
                     got = match.groupdict()
                     rank = got.get("rank") or got.get("local")
                     if got.get("rank") is None and line.rank is not None:
@@ -109,7 +115,10 @@ def collect(lines: list[Line]) -> JobFacts:
                     high = min(high, low + 1024, low + spans)
                     spans -= max(0, high - low)
                     hosts[match["host"]].update(range(low, high + 1))
-            if match := _RANK_ON_HOST.search(text) or _HOST_IS.search(text):
+            # "rank 3 on node7", "host: node7"
+            if match := (_RANK_ON_HOST.search(text) if "rank" in lower else None) or (
+                _HOST_IS.search(text) if "host" in lower else None
+            ):
                 rank = match["rank"] or line.rank
                 if rank is not None:
                     hosts[match["host"]].add(int(rank))

@@ -127,7 +127,12 @@ def opened(path: Path | None) -> Iterator[Fill]:
             buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", raw))
             head = buffered.peek(6)[:6]
             unpack = next((unpack for magic, unpack in _CODECS if head.startswith(magic)), None)
-            yield _utf8(_plain(buffered) if unpack is None else _unpacked(unpack(buffered), name))
+            if unpack is None:
+                yield _utf8(_plain(buffered))
+            else:
+                plain = _unpacked(unpack(buffered), name)
+                # A thread that waits for standard input could not be ended.
+                yield _utf8(plain if path is None else _ahead(plain))
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or error}") from error
 
@@ -141,18 +146,27 @@ def _plain(stream: io.BufferedReader) -> Fill:
     return stream.readinto
 
 
-def _unpacked(unpacked: Fill, name: str) -> Fill:
-    some = False
+def _ahead(fill: Fill) -> Fill:
+    from ddpclassify.read.ahead import ahead
+
+    return ahead(fill)
+
+
+def _unpacked(unpack: Fill, name: str) -> Fill:
+    some = over = False
 
     def fill(view: memoryview) -> int:
-        nonlocal some
-        try:
-            n = unpacked(view)
-        except Exception as error:  # each codec has its own class of error; a half log is better than none
-            if not some:
-                raise InputError(f"{name}: can't be decompressed: {error}") from error
-            print(f"ddpclassify: {name}: damaged at its end ({error}); read up to there", file=sys.stderr)
-            return 0
+        nonlocal some, over
+        n = 0
+        while n < len(view) and not over:
+            try:
+                got = unpack(view[n:])
+            except Exception as error:  # each codec has its own class of error; a half log is better than none
+                if not (some or n):
+                    raise InputError(f"{name}: can't be decompressed: {error}") from error
+                print(f"ddpclassify: {name}: damaged at its end ({error}); read up to there", file=sys.stderr)
+                got = 0
+            n, over = n + got, not got
         some = some or n > 0
         return n
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -102,8 +102,8 @@ def redact(excerpt: Excerpt) -> Excerpt:
         if len(text) > _LONG:
             text = _END_WORDS.sub(MASK, text)
         lines.append(line if text == line.text else RawLine(line.file, line.number, text))
-    files = tuple(replace(file, name=mask(file.name)) for file in excerpt.files)
-    return replace(excerpt, source=mask(excerpt.source), files=files, lines=tuple(lines))
+    files = tuple(file._replace(name=mask(file.name)) for file in excerpt.files)
+    return excerpt._replace(source=mask(excerpt.source), files=files, lines=tuple(lines))
 
 
 def mask_pieces(pieces: Iterable[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:

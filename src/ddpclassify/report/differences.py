@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from ddpclassify.patterns import lazy
 from ddpclassify.types import Event, Failure
 
-_TOKEN = re.compile(r"\d+(?:\.\d+)*(?: ?(?:[KMGT]i?B|ms)\b)?|[^\W\d]\w*|\S")
+_TOKEN = lazy(r"\d+(?:\.\d+)*(?: ?(?:[KMGT]i?B|ms)\b)?|[^\W\d]\w*|\S")
 _LONGEST = 200  # tokens looked at
 _DULL = 0.01  # numbers all within one percent are jitter
 _COLUMNS = 4
 # Last words of columns that never tell: who it is, how long it waited, values without a name.
-_NEVER = re.compile(r"(?i)^(?:rank|pid|pg|guid|thread|uuid|host|node|line|for|value)$")
+_NEVER = lazy(r"(?i)^(?:rank|pid|pg|guid|thread|uuid|host|node|line|for|value)$")
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Rows of (ranks, values), most ranks first; `names` are the columns' heads."""
 
     names: tuple[str, ...]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
+from ddpclassify.patterns import lazy
 from ddpclassify.types import Attributed, Event, Folded, Frame, Line
 
 _LONGEST = 2000  # lines looked through for the code of one traceback
-_GAP = re.compile(r"[ \t]{2,}")  # between the copies of a line of code that several ranks printed at once
+_GAP = lazy(r"[ \t]{2,}")  # between the copies of a line of code that several ranks printed at once
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A frame with its source line, where the log shows it."""
 
     frame: Frame
@@ -29,8 +27,7 @@ class Call:
         return f"{name}:{self.frame.line}" + (f" in {self.frame.function}" if self.frame.function else "")
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """Frames in a row, all of the user or all of libraries."""
 
     calls: tuple[Call, ...]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ddpclassify.language import say
+from ddpclassify.patterns import lazy
 from ddpclassify.types import Diagnosis
 
 RETRY = {
@@ -23,8 +23,8 @@ _DOES = {
     (True, False): " report no failure of their own; the others point to them",
 }
 # What a line repeats although it stands beside it anyway: the rank.
-_RANK_MARK = re.compile(r"^(?:\[(?:PG (?:ID )?\d+[^\]]*? )?[Rr]ank ?\d+\]:?\s*)+")
-_CLAUSE = re.compile(r"(?<=[.;!?])\s+|(?<=,)\s+(?=[A-Za-z])|(?<!\s)\s+(?=\()")
+_RANK_MARK = lazy(r"^(?:\[(?:PG (?:ID )?\d+[^\]]*? )?[Rr]ank ?\d+\]:?\s*)+")
+_CLAUSE = lazy(r"(?<=[.;!?])\s+|(?<=,)\s+(?=[A-Za-z])|(?<!\s)\s+(?=\()")
 
 
 def clean(text: str) -> str:
@@ -199,7 +199,7 @@ def wrap(text: str, width: int, whole: bool = False) -> list[str]:
 
 _WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uff60"
 _CLOSING, _OPENING = "，。；：！？、）》」』”", "（《「『“"
-_ATOM = re.compile(rf"[{_OPENING}]*(?:[{_WIDE}]|[^{_WIDE}{_OPENING}{_CLOSING}]+)[{_CLOSING}]*|.")
+_ATOM = lazy(rf"[{_OPENING}]*(?:[{_WIDE}]|[^{_WIDE}{_OPENING}{_CLOSING}]+)[{_CLOSING}]*|.")
 
 
 def _atoms(word: str, width: int) -> Iterable[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ddpclassify.ranks import attribute, believed, json_body, prefixes
+from ddpclassify.ranks import attribute, believed, json_body, marked, prefixes
 from ddpclassify.ranks.forms import by_start
 from ddpclassify.types import Attributed, Excerpt, SourceFile
 
@@ -42,7 +42,7 @@ class Owners:
         log = log or attribute(excerpt)
         self.files = excerpt.files
         self._table = by_start()
-        self._weak = believed(excerpt, self._table)
+        self._weak = believed(excerpt, marked(excerpt))
         self._cache: dict[tuple[int, str], _Spans] = {}
         pids: dict[tuple[str, int], set[int]] = {}
         locals_: dict[tuple[str, int], set[int]] = {}

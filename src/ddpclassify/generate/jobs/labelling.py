@@ -73,6 +73,10 @@ def _who(job: JobPlan, lines: list[str], evidence: list[int], lost: Sequence[int
         return (evidence, "ranks", sorted(set(spawned))) if spawned else (evidence, "unknown", [])
     if fault.where == "all":
         return evidence, "all", []
+    if fault.where == "some":
+        struck = {r for r in job.some for n in evidence if _marked(launcher.marks, r, lines[n - 1])} or _own_rows(lines)
+        named = struck <= set(job.some) and len(evidence) >= len(struck) > 0
+        return (evidence, "ranks", sorted(struck)) if named else (evidence, "unknown", [])
     victims = [job.victim]
     if fault.where == "race":
         victims = sorted({r for r in range(job.ranks) for n in evidence if _marked(launcher.marks, r, lines[n - 1])})
@@ -116,6 +120,19 @@ def _with_ranks(lines: list[str], header: str) -> list[str]:
 
 def _only_row(lines: list[str], rank: int) -> bool:
     """Whether torchrun's table lists this rank as the only one that failed by itself."""
+    rows = _rows(lines)
+    return _own_rows(lines) == {rank} or (
+        rank in rows and rows[rank] not in ("1", "-15") and sum(c == rows[rank] for c in rows.values()) == 1
+    )
+
+
+def _own_rows(lines: list[str]) -> set[int]:
+    """The ranks that failed by themselves by torchrun's table."""
+    return {rank for rank, code in _rows(lines).items() if code != "-15"}
+
+
+def _rows(lines: list[str]) -> dict[int, str]:
+    """The exit code of each rank in torchrun's table."""
     rows: dict[int, str] = {}
     last = None
     for line in lines:
@@ -123,7 +140,4 @@ def _only_row(lines: list[str], rank: int) -> bool:
             last = int(m[1])
         elif (m := re.search(r"exitcode\s+: (-?\d+)", line)) and last is not None:
             rows[last] = m[1]
-    own = {r for r, code in rows.items() if code != "-15"}
-    return own == {rank} or (
-        rank in rows and rows[rank] not in ("1", "-15") and sum(c == rows[rank] for c in rows.values()) == 1
-    )
+    return rows

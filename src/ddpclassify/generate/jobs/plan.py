@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import symtable
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ class JobPlan:
     launcher: Launcher
     ranks: int
     victim: int
+    some: tuple[int, ...]  # the ranks that share the fault, where neither all do nor one
     seed: int
     home: str
     host: str
@@ -202,13 +203,35 @@ def make_plan(
     return plan
 
 
+# Where a fault may strike some ranks and not the others: a host without the driver, more processes than devices.
+_OF_SOME = frozenset({
+    "build_error", "checkpoint_error", "code_error", "data_error", "dependency_error", "external_service", "gpu_environment",
+    "host_oom", "launch_config", "network_error", "numerical_error", "resource_limit", "shm_exhausted", "storage_error",
+})  # fmt: skip
+_SOME = 0.15  # how often it then does
+
+
+def _struck(rng: random.Random, fault: Fault, launcher: Launcher, ranks: int) -> tuple[int, ...]:
+    """Draw several ranks for a fault that may strike so: all of one node, the last of a node, or any; mostly none."""
+    apt = fault.category in _OF_SOME and fault.where in ("all", "one") and fault.slot and fault.guard and not fault.act
+    if not apt or ranks < 3 or rng.random() >= _SOME:
+        return ()
+    first = (ranks + 1) // 2  # ranks of the first of two nodes
+    if launcher.nodes == 2 and rng.random() < 0.7:
+        return tuple(rng.choice((range(first), range(first, ranks))))
+    if rng.random() < 0.6:
+        return tuple(range(rng.randrange(1, ranks - 1), ranks))
+    return tuple(sorted(rng.sample(range(ranks), rng.randrange(2, ranks))))
+
+
 def _job(rng: random.Random, number: int, fault: Fault, workload: str, launcher: Launcher, ranks: int) -> JobPlan:
     victim = {"zero": 0, "not zero": rng.randrange(1, ranks)}.get(fault.victims, rng.randrange(ranks))
     if fault.where == "zero":
         victim = 0
     home = rng.choice(_HOMES).format(u=rng.choice(_USERS), p=rng.choice(_PROJECTS))
+    some = _struck(rng, fault, launcher, ranks)
     return JobPlan(
-        number, fault, workload, launcher, ranks, victim, rng.randrange(1 << 30), home,
+        number, replace(fault, where="some") if some else fault, workload, launcher, ranks, victim, some, rng.randrange(1 << 30), home,
         rng.choice(_HOSTS).format(n=rng.randrange(1, 99)), rng.choice(_SCRIPTS), rng.choice(sorted(LOGS)), rng.choice((6, 8, 10)),
         _remarks(rng, fault, workload, ranks),
     )  # fmt: skip
@@ -297,7 +320,7 @@ def script_of(job: JobPlan, values: dict[str, Any]) -> str:
             out.append(_indented(_guarded(job.fault), line))
     text = "\n".join(out) + "\n"
     text = text.replace("timedelta(seconds=8)", f"timedelta(seconds={job.timeout})")
-    for key, value in {"V": job.victim, **values}.items():
+    for key, value in {"V": job.victim, "S": job.some, **values}.items():
         text = text.replace(f"${key}", str(value))
     return text
 
@@ -318,11 +341,11 @@ def _noise_code(job: JobPlan, remark: Remark) -> str:
 
 
 def _guarded(fault: Fault) -> str:
-    """The fault's code, under a condition on the rank where only one rank has the fault."""
-    if fault.where not in ("one", "zero") or not fault.guard:
+    """The fault's code, under a condition on the rank where not all ranks have the fault."""
+    if fault.where not in ("one", "zero", "some") or not fault.guard:
         return fault.code
     rank = _RANK_FROM_ENVIRONMENT if fault.slot in _SLOTS_WITHOUT_RANK else "rank"
-    return f"if {rank} == $V:\n" + _indented(fault.code, "    #")
+    return f"if {rank} {'in $S' if fault.where == 'some' else '== $V'}:\n" + _indented(fault.code, "    #")
 
 
 def _indented(code: str, line: str) -> str:
