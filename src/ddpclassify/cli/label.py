@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +124,7 @@ def _corrected(diagnosis: Diagnosis) -> dict[str, Any]:
     from ddpclassify.corpus import SCOPES
 
     row = _proposed(diagnosis)
-    row["category"] = click.prompt("category", default=diagnosis.candidates[0]["category"], value_proc=_category)
+    row["category"] = _prompt("category", diagnosis.candidates[0]["category"], _category)
     if row["category"] == "no_failure":
         return row | {"scope": "none", "culprit_ranks": [], "evidence_lines": []}
     scope = diagnosis.scope if diagnosis.scope != "none" else "unknown"
@@ -133,9 +134,18 @@ def _corrected(diagnosis: Diagnosis) -> dict[str, Any]:
         proposed = ",".join(map(str, diagnosis.culprit_ranks)) or None
         row["culprit_ranks"] = click.prompt("culprit ranks", default=proposed, value_proc=_numbers)
     proposed = ",".join(map(str, row["evidence_lines"]))
-    lines = click.prompt("lines that prove it", default=proposed, show_default=True)
+    lines = _prompt("lines that prove it", proposed, str)
     row["evidence_lines"] = [int(x) if x.isdigit() else x for part in lines.split(",") if (x := part.strip())]
     return row
+
+
+def _prompt(text: str, proposed: str, value: Callable[[str], str]) -> str:
+    """Ask with a proposal that comes from a log's name or a model file, and must not steer the terminal."""
+    from ddpclassify.report.words import clean
+
+    shown = f"{text} [{clean(proposed)}]" if proposed else text
+    answer: str = click.prompt(shown, default=proposed, show_default=False, value_proc=value)
+    return answer
 
 
 def _category(text: str) -> str:
