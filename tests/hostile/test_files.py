@@ -176,7 +176,6 @@ def streamed(piece: bytes, times: int) -> dict[str, Any]:
 def test_millions_of_equal_tracebacks() -> None:
     answer = streamed(TRACEBACK * 10_000, 100 * TIMES)
     assert answer["lines"] == 3_000_000 * TIMES
-    assert answer["culprit_ranks"] == [1]
 
 
 def test_a_line_without_end() -> None:

@@ -16,8 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from ddpclassify import load_model
+from ddpclassify.cli.model import model
 from ddpclassify.model.artifact import MAGIC
+from ddpclassify.report import text_report
+from ddpclassify.types import InputError
 
 ROOT = Path(__file__).parents[2]
 CASE = next((ROOT / "tests" / "cases").glob("*.log"))
@@ -140,3 +145,28 @@ def test_what_the_header_says_cannot_steer_the_terminal(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-m", "ddpclassify", *arguments], capture_output=True, text=True)
         assert "Traceback" not in done.stderr
         assert not set("\x1b\u202e") & set(done.stdout + done.stderr)
+
+
+ANYTHING: list[object] = [
+    *(None, True, -1, float("inf"), float("nan"), "\x1b[2J\u202e", [], [1], {}, {"a": {"b": [{}]}}),
+    *({"cuda_oom": 5}, {"cuda_oom": {}}, {"cuda_oom": {"origin": "resource", "meaning": "\x1b", "steps": [1]}}),
+]
+
+
+@pytest.mark.parametrize(
+    "field", ["name", "version", "threshold", "corpus", "held_out", "libraries", "format", "sha256", "categories"]
+)
+def test_a_card_may_say_anything(field: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(ROOT / "models" / "default", folder)
+    for value in ANYTHING:
+        changed_card(**{field: value})(folder)
+        try:
+            diagnosis = load_model(folder).diagnose(CASE)
+        except InputError as error:
+            assert str(error).isprintable()
+            continue
+        assert all(c.isprintable() or c == "\n" for c in text_report(diagnosis, verbose=True))
+        shown = CliRunner().invoke(model, [str(folder)])
+        assert shown.exit_code == 0
+        assert all(c.isprintable() or c == "\n" for c in shown.output)
