@@ -12,6 +12,7 @@ import argparse
 import os
 import platform
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -202,6 +204,8 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="2 GB and 2,000 logs (takes some ten minutes)")
     parser.add_argument("--only", choices=TABLES, action="append", help="print this table; may be repeated")
     options = parser.parse_args()
+    if shutil.which("rg") is None or find_spec("drain3") is None:
+        parser.error("needs ripgrep (`rg`) and `pip install drain3`")
     CACHE.mkdir(exist_ok=True)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program finds its modules compiled
     words = CACHE / "literals"

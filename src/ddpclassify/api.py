@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ddpclassify.diagnosis import decide
 from ddpclassify.events import extract
@@ -19,6 +19,9 @@ from ddpclassify.read import read
 from ddpclassify.redact import redact as without_secrets
 from ddpclassify.types import Diagnosis, Folded, InputError
 
+if TYPE_CHECKING:
+    from ddpclassify.model.healthy import GoodRun
+
 _HERE = Path(__file__).parent
 _PLACES = (_HERE / "_models", _HERE.parent.parent / "models")  # in the wheel; in a checkout
 
@@ -30,22 +33,65 @@ class Model:
     parts: Parts
     card: dict[str, Any]
 
-    def diagnose(self, log: str | Path | Iterable[str | bytes], *, redact: bool = False) -> Diagnosis:
-        """Diagnose one job's log: a path (file, compressed file, folder of per-rank files), ``"-"``, or its lines.
+    def diagnose(
+        self,
+        log: str | Path | Iterable[str | bytes],
+        *,
+        redact: bool = False,
+        explain: bool = False,
+        healthy: Iterable[str | Path | GoodRun] = (),
+    ) -> Diagnosis:
+        """Diagnose one job's log.
 
-        With `redact`, tokens, keys, passwords and e-mail addresses of the log are masked.
+        Parameters
+        ----------
+        log : a path (file, compressed file, folder of per-rank files), ``"-"``, or its lines
+        redact : mask tokens, keys, passwords and e-mail addresses of the log
+        explain : fill in `Diagnosis.explanation`: what spoke for the answer and against it, with its weight
+        healthy : good runs of the same job: failures that they show as well count less
 
         Raises
         ------
-        InputError : when the log can't be read
+        InputError : when the log, or one of a good run, can't be read
         """
-        return self.explain(log, redact=redact)[1]
+        return self.explain(log, redact=redact, weights=explain, healthy=healthy)[1]
 
-    def explain(self, log: str | Path | Iterable[str | bytes], *, redact: bool = False) -> tuple[Folded, Diagnosis]:
-        """Diagnose one log as `diagnose` does, and return its failures and kept lines as well."""
+    def good_run(self, log: str | Path | Iterable[str | bytes], *, redact: bool = False) -> GoodRun:
+        """Return what a good run shows, to be read once for many calls of `diagnose`.
+
+        Its `category` tells what the model says of the run: other than ``"no_failure"``, it may be no good one.
+        """
+        from ddpclassify.model.healthy import GoodRun
+
+        folded, diagnosis = self.explain(log, redact=redact)
+        return GoodRun.of(folded, diagnosis.category)
+
+    def explain(
+        self,
+        log: str | Path | Iterable[str | bytes],
+        *,
+        redact: bool = False,
+        weights: bool = False,
+        healthy: Iterable[str | Path | GoodRun] = (),
+    ) -> tuple[Folded, Diagnosis]:
+        """Diagnose one log as `diagnose` does, and return its failures and kept lines as well.
+
+        With `weights` the diagnosis has its `explanation`.
+        """
         excerpt = read(log)
         described = describe(fold(extract(attribute(without_secrets(excerpt) if redact else excerpt))))
-        return described.folded, decide(described, answer(described, self.parts), self.card)
+        if runs := list(healthy):
+            from ddpclassify.model.healthy import GoodRun, set_apart
+
+            good = [run if isinstance(run, GoodRun) else self.good_run(run, redact=redact) for run in runs]
+            described = set_apart(described, self.parts, good)
+        answers = answer(described, self.parts)
+        diagnosis = decide(described, answers, self.card)
+        if weights:
+            from ddpclassify.diagnosis.explanation import explanation
+
+            diagnosis.explanation = explanation(described, answers, self.parts, diagnosis)
+        return described.folded, diagnosis
 
 
 @cache
@@ -70,6 +116,8 @@ def default_folder() -> Path | None:
     return next((folder for folder in found if (folder / "card.json").is_file()), None)
 
 
-def diagnose(log: str | Path | Iterable[str | bytes]) -> Diagnosis:
-    """Diagnose one job's log with the model that comes with the package."""
-    return load_model().diagnose(log)
+def diagnose(
+    log: str | Path | Iterable[str | bytes], *, explain: bool = False, healthy: Iterable[str | Path | GoodRun] = ()
+) -> Diagnosis:
+    """Diagnose one job's log with the model that comes with the package, as `Model.diagnose` does."""
+    return load_model().diagnose(log, explain=explain, healthy=healthy)

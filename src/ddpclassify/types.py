@@ -157,6 +157,7 @@ class Failure:
     recovered: bool = False  # training went on after the last report
     earlier: bool = False  # of an attempt before the last one that failed
     explanation: tuple[str, ...] = ()
+    seen_in_healthy: bool | None = None  # None: no good run is known
 
     @property
     def first(self) -> Event:
@@ -164,10 +165,11 @@ class Failure:
 
 
 class Folded(NamedTuple):
-    """A log as its distinct failures, in the order of their first line."""
+    """A log as its distinct failures, in the order of their first line; `apart` are those that no model sees."""
 
     events: Events
     failures: tuple[Failure, ...]
+    apart: tuple[Failure, ...] = ()
 
 
 @dataclass
@@ -195,10 +197,13 @@ class Diagnosis:
     progress: dict[str, Any]
     model: dict[str, Any]
     schema: str = SCHEMA
+    explanation: dict[str, Any] | None = None  # only when asked for
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the contract (`schema` first)."""
         d = asdict(self)
+        if self.explanation is None:
+            del d["explanation"]
         return {"schema": d.pop("schema"), **d}
 
     def _repr_html_(self) -> str:

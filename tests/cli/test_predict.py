@@ -155,3 +155,41 @@ def test_a_reader_that_has_seen_enough_ends_it_without_a_word(many: Path) -> Non
 
 def test_verbose_and_quiet_exclude_each_other() -> None:
     assert run("predict", "-v", "-q", "-", data=b"").returncode == 2
+
+
+def test_explain_shows_what_spoke_for_the_answer_below_it() -> None:
+    plain, asked = run("predict", str(CASE)).stdout, run("predict", "--explain", str(CASE)).stdout
+    assert asked.startswith(plain)
+    assert asked[len(plain) :].decode().count("  why ") == 4
+    (row,) = map(json.loads, run("predict", "--json", "--explain", str(CASE)).stdout.splitlines())
+    assert row["explanation"]["rank"]["answer"] == 5
+    assert run("predict", "--explain", "-q", "-", data=b"").returncode == 2
+
+
+def test_a_good_run_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
+    failed, good = tmp_path / "failed.log", tmp_path / "good.log"
+    failed.write_bytes(CASE.read_bytes() + b"more\n")
+    good.write_text("WARNING: upload failed\nstep 1 loss 0.5\nTraining complete\n")
+    itself = run("predict", "-q", "--healthy", str(CASE), str(CASE))
+    assert b"given as its own good run" in itself.stderr
+    other = run("predict", "-q", "--healthy", str(failed), "--healthy", str(good), str(CASE), str(CASE))
+    assert other.stderr.decode().splitlines() == [
+        f"ddpclassify: {failed}: given as a good run, but it looks failed itself: cuda_oom"
+    ]
+    assert (itself.returncode, itself.stdout) == (0, run("predict", "-q", str(CASE)).stdout)
+    assert run("predict", "--healthy", str(tmp_path / "missing"), str(CASE)).returncode == 2
+    shown = run("predict", "--healthy", str(failed), str(CASE)).stdout.decode()
+    assert "  usual    the cause is in good runs too: they do not tell the two apart" in shown.splitlines()
+
+
+def test_what_good_runs_show_too_is_counted_below_what_followed(tmp_path: Path) -> None:
+    noise = "[rank3]: ERROR: upload of metrics failed\n"
+    good, bad = tmp_path / "good.log", tmp_path / "bad.log"
+    good.write_text(f"step 1 loss 0.5\n{noise}step 2 loss 0.5\nTraining complete\n")
+    bad.write_text(noise + CASE.read_text())
+    done = run("predict", "--healthy", str(good), str(bad))
+    assert (done.stderr, done.returncode) == (b"", 0)
+    assert "  usual    failures that are in good runs too: 1 (-v shows them)" in done.stdout.decode().splitlines()
+    assert "upload of metrics failed (in good runs too)" in run(
+        "predict", "-v", "--healthy", str(good), str(bad)
+    ).stdout.decode().replace("\n           ", " ")

@@ -17,6 +17,14 @@ from ddpclassify.corpus.groups import GROUPINGS, group_of
 
 EXECUTED = Path(__file__).parents[2] / "data" / "executed.tar.xz"
 LOG = "starting\n\n[rank1]: MemoryError\n"
+HOUSE = """
+[category.bad_luck]
+origin = "environment"
+retry = "yes"
+meaning = "The dice fell badly."
+first_check = "Look at the dice."
+steps = ["Throw them again."]
+"""
 LABEL = {
     "log": "a.log", "category": "host_oom", "reason": "allocation_failed", "scope": "ranks", "culprit_ranks": [1],
     "evidence_lines": [3], "world_size": 2, "provenance": "executed",
@@ -61,6 +69,23 @@ def test_each_wrong_label_is_told_in_one_line(tmp_path: Path, change: dict[str, 
     assert len(lines) == 1
     assert lines[0].startswith("labels.jsonl:1: ")
     assert offence in lines[0]
+
+
+def test_what_people_may_leave_out_is_no_offence(tmp_path: Path) -> None:
+    assert told(tmp_path, {"log": "a.log", "category": "host_oom"}) == (0, [])
+
+
+def test_an_own_category_is_told_once_and_not_when_it_is_described(tmp_path: Path) -> None:
+    (tmp_path / "b.log").write_text(LOG)
+    own = [{"log": log, "category": "bad_luck"} for log in ("a.log", "b.log")]
+    status, lines = told(tmp_path, *own)
+    assert (status, len(lines)) == (1, 1)
+    assert "describe it in categories.toml" in lines[0]
+    advice = (
+        '[category.bad_luck]\norigin = "environment"\nretry = "yes"\nmeaning = "x"\nfirst_check = "x"\nsteps = ["x"]\n'
+    )
+    (tmp_path / "categories.toml").write_text(advice)
+    assert told(tmp_path, *own) == (0, [])
 
 
 def test_a_log_has_one_label(tmp_path: Path) -> None:

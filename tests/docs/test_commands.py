@@ -59,6 +59,7 @@ def house(tmp_path: Path) -> Path:
     for name in ("job.log", "logs/rank0.log", "many-logs/a.log", "many-logs/b.log"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(log)
+    (tmp_path / "good.log").write_text("step 1 loss 0.5\nWARNING: upload failed\nstep 2 loss 0.4\nTraining complete\n")
     (tmp_path / "job.log.gz").write_bytes(gzip.compress(log))
     return tmp_path
 

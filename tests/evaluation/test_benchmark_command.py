@@ -141,13 +141,34 @@ def test_pictures_and_report_are_kept(corpus: Path, tmp_path: Path, monkeypatch:
 
 def test_held_out_answers_never_saw_the_group(tmp_path: Path) -> None:
     """Under one launcher the words mean the opposite: who never saw it has all of its logs wrong."""
-    corpus = tmp_path / "corpus"
+    corpus = _of_launchers(tmp_path / "corpus", ("red", "blue", "green", "grey"))
+    twice: list[str | Path] = ["--with", corpus]
+    for more in ([], twice):  # what is learned as well leaves the group out, too
+        result = run(corpus, "--held-out", "launcher", "--no-cache", "-j", "1", "--json", "--errors", *more)
+        assert result.exit_code == 0, result.output + str(result.exception)
+        report = json.loads(result.stdout)
+        assert report["corpus"].endswith("by models that saw no such launcher")
+        wrong = {e["log"] for e in report["errors"] if e["tool"] == "model" and "category" in e["wrong"]}
+        assert wrong == {f"red-{category}-{n}.log" for category in ("cuda_oom", "code_error") for n in range(4)}
+        assert report["tools"]["model"]["seconds_per_log"] is None
+
+
+def test_held_out_answers_learn_from_other_corpora(tmp_path: Path) -> None:
+    """Others than the launcher that differs use its words as it does: now it is the others' that are wrong."""
+    corpus = _of_launchers(tmp_path / "corpus", ("red", "blue"))
+    more = _of_launchers(tmp_path / "more", ("ruby", "rust", "rose"), odd=("ruby", "rust", "rose"))
+    result = run(corpus, "--held-out", "launcher", "--with", more, "--no-cache", "-j", "1", "--json", "--errors")
+    wrong = {e["log"] for e in json.loads(result.stdout)["errors"] if e["tool"] == "model" and "category" in e["wrong"]}
+    assert {log.split("-")[0] for log in wrong} == {"blue"}
+
+
+def _of_launchers(corpus: Path, launchers: tuple[str, ...], odd: tuple[str, ...] = ("red",)) -> Path:
     corpus.mkdir()
     rows = []
-    for launcher in ("red", "blue", "green", "grey"):
+    for launcher in launchers:
         for n in range(4):
             for category in ("cuda_oom", "code_error"):
-                word = "quux" if (category == "cuda_oom") == (launcher == "red") else "frob"
+                word = "quux" if (category == "cuda_oom") == (launcher in odd) else "frob"
                 lines = [f"[rank{r}]: step {n}" for r in (0, 1)]
                 lines += [f"[rank1]: RuntimeError: {word}", "[rank0]: RuntimeError: Connection closed by peer"]
                 log = f"{launcher}-{category}-{n}.log"
@@ -157,19 +178,14 @@ def test_held_out_answers_never_saw_the_group(tmp_path: Path) -> None:
                 row |= {"scope": "all" if everyone else "ranks", "culprit_ranks": [] if everyone else [1]}
                 rows.append(json.dumps(row))
     (corpus / "labels.jsonl").write_text("\n".join(rows))
-    result = run(corpus, "--held-out", "launcher", "--no-cache", "-j", "1", "--json", "--errors")
-    assert result.exit_code == 0, result.output + str(result.exception)
-    report = json.loads(result.stdout)
-    assert report["corpus"].endswith("by models that saw no such launcher")
-    wrong = {e["log"] for e in report["errors"] if e["tool"] == "model" and "category" in e["wrong"]}
-    assert wrong == {f"red-{category}-{n}.log" for category in ("cuda_oom", "code_error") for n in range(4)}
-    assert report["tools"]["model"]["seconds_per_log"] is None
+    return corpus
 
 
 def test_wrong_usage(corpus: Path, tmp_path: Path) -> None:
     assert run(corpus, "--no-model", "--model", tmp_path).exit_code == 2
     assert run(corpus, "--no-model", "--held-out", "launcher").exit_code == 2
     assert run(corpus, "--held-out", "colour").exit_code == 2
+    assert run(corpus, "--with", corpus).exit_code == 2
     assert run(corpus, "--no-model", "--predictions", "rules=x.jsonl").exit_code == 2
     (corpus / "labels.jsonl").write_text("{}")
     result = run(corpus, "--no-model")

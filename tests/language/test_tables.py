@@ -15,9 +15,9 @@ import pytest
 import ddpclassify
 from ddpclassify import language, taxonomy
 from ddpclassify.cli import run, watch
-from ddpclassify.diagnosis import missing
+from ddpclassify.diagnosis import explanation, missing
 from ddpclassify.page import axis, picture
-from ddpclassify.report import text, words
+from ddpclassify.report import text, why, words
 from ddpclassify.tables import read_toml
 from ddpclassify.taxonomy import ORIGINS, RETRIES
 
@@ -35,6 +35,8 @@ TABLES = {
     *run._SIGNALS.values(),
     *watch._NEWS.values(),
     *(told for _, told in missing._ROWS),
+    *explanation.KINDS.values(),
+    *why.WHAT.values(),
     *axis._CAPTIONS.values(),
     *axis.UNITS,
     *picture.STANDINGS.values(),

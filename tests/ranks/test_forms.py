@@ -48,6 +48,7 @@ def test_form_matches_its_example(form: Form) -> None:
         ("[rank3]:[local1]: 2026-12-01T12:00:00.123 node7 | hello", 3, 1, "node7", None, "hello"),
         ("[default1]:[rank3]:[local1]: 2026-12-01T12:00:00.123 gpu-a | [rank3]: KeyError: 'a'", 3, 1, "gpu-a", None, "KeyError: 'a'"),
         ("loss at rank 3 was high", None, None, None, None, "loss at rank 3 was high"),
+        ("3\tnot a label when it stands alone", None, None, None, None, "3\tnot a label when it stands alone"),
         ("3: not a label when it stands alone", None, None, None, None, "3: not a label when it stands alone"),
     ],
 )  # fmt: skip
@@ -60,9 +61,15 @@ def test_stacks_of_prefixes(
     assert (line.rank, line.local_rank, line.host, line.pid, line.text) == (rank, local, host, pid, rest)
 
 
-def test_srun_labels_are_believed_when_the_log_is_full_of_them() -> None:
-    texts = [f"{task}: step {i}" for i in range(6) for task in range(4)]
-    assert [line.rank for line in lines_of(*texts)] == [0, 1, 2, 3] * 6
+@pytest.mark.parametrize("label", ["{task}: step {i}", "{task}\tstep {i}", "trainer/{task} step {i}"])
+def test_weak_labels_are_believed_when_the_log_is_full_of_them(label: str) -> None:
+    lines = lines_of(*(label.format(task=task, i=i) for i in range(6) for task in range(4)))
+    assert [(line.rank, line.text[:5]) for line in lines] == [(rank, "step ") for rank in range(4)] * 6
+
+
+def test_a_few_of_them_are_not() -> None:
+    lines = lines_of(*(f"{i}\tstep" for i in range(2)), *(f"loss {i}" for i in range(8)))
+    assert {line.rank for line in lines} == {None}
 
 
 def test_a_pid_seen_beside_a_rank_has_it_everywhere() -> None:

@@ -8,6 +8,7 @@ import lzma
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ddpclassify.read import read
+from ddpclassify.read.ahead import ahead
 from ddpclassify.read.blocks import BLOCK, OVERLAP, from_pieces
 from ddpclassify.read.scan import HEAD, TAIL, regex_scanner, scan, scanner
 from ddpclassify.read.sources import hint
@@ -34,6 +36,38 @@ def test_compressed_logs_read_like_plain_ones(tmp_path: Path, pack) -> None:  # 
     excerpt = read(path)
     assert (excerpt.n_lines, excerpt.n_bytes) == (10003, len(LOG))
     assert numbers(path)["ValueError: x"] == 5002
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_a_compressed_log_that_ends_early_is_read_as_far_as_it_goes(tmp_path: Path, pack, capsys) -> None:  # type: ignore[no-untyped-def]
+    log = b"".join(b"[rank%d]: line %d\n" % (n % 4, n) for n in range(60_000))
+    packed = pack(log)
+    (path := tmp_path / "log").write_bytes(packed[: len(packed) // 2])
+    excerpt = read(path)
+    assert 20_000 < excerpt.n_lines < 40_000
+    assert excerpt.lines[-2].text == f"[rank{(excerpt.n_lines - 2) % 4}]: line {excerpt.n_lines - 2}"
+    assert "damaged at its end" in capsys.readouterr().err
+
+
+@given(pieces=st.lists(st.binary(max_size=50), max_size=8), room=st.integers(1, 70))
+@settings(deadline=None)
+def test_what_is_read_ahead_is_what_is_there(pieces: list[bytes], room: int) -> None:
+    fill, got, view = ahead(from_pieces(pieces)), b"", memoryview(bytearray(room))
+    while n := fill(view):
+        got += bytes(view[:n])
+    assert got == b"".join(pieces)
+    assert fill(view) == 0
+
+
+def test_what_goes_wrong_ahead_is_told_in_its_place() -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"abc"
+        raise InputError("no more")
+
+    fill, view = ahead(from_pieces(pieces())), memoryview(bytearray(9))
+    assert bytes(view[: fill(view)]) == b"abc"
+    with pytest.raises(InputError, match="no more"):
+        fill(view)
 
 
 def test_zstd(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def correct(category: str) -> tuple[str, ...]:
 def test_labels_are_kept_one_by_one_and_gone_on_with(folder: Path) -> None:
     first = run(folder, *correct("licence_denied"), "q")
     assert first.exit_code == 0, first.output
-    assert "1 logs labelled" in first.stdout
+    assert "1 logs labelled" in first.stdout and "5 left" in first.stdout
     (row,) = rows(folder)
     assert row | {"log": ""} == {
         "log": "",
@@ -66,7 +66,8 @@ def test_accepting_writes_the_diagnosis(house: Build) -> None:
 
 
 def test_slips_are_asked_again(folder: Path) -> None:
-    result = run(folder, "c", "cuda_omm", "unknown", "cuda_oom", "ranks", "one", "0, 1", "10", "q")
+    result = run(folder, "c", "?", "cuda_omm", "unknown", "cuda_oom", "ranks", "one", "0, 1", "10", "q")
+    assert "cuda_oom, host_oom, " in result.output
     assert "did you mean 'cuda_oom'?" in result.output
     assert "give rank numbers" in result.output
     assert rows(folder)[0]["culprit_ranks"] == [0, 1]

@@ -10,7 +10,7 @@ import click
 
 from ddpclassify.cli import options
 from ddpclassify.cli.progress import counter, say
-from ddpclassify.corpus.groups import GROUPINGS, group_of
+from ddpclassify.corpus.groups import GROUPINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +51,13 @@ def _named_file(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     type=click.Choice(GROUPINGS),
     help="Measure models that are trained here, each asked about logs of a template, launcher or workload unseen.",
 )
+@click.option(
+    "--with",
+    "more",
+    multiple=True,
+    metavar="builtin|PATH",
+    help="With --held-out: learn from this corpus too; builtin: what the built-in model learned from.",
+)
 @options.reading
 @click.option(
     "-o",
@@ -66,6 +73,7 @@ def benchmark(
     model_path: Path | None,
     no_model: bool,
     grouping: str | None,
+    more: tuple[str, ...],
     reading: dict[str, Any],
     output: Path | None,
     show_errors: bool,
@@ -87,10 +95,12 @@ def benchmark(
 
     if no_model + bool(model_path) + bool(grouping) > 1:
         raise click.UsageError("--model, --no-model and --held-out exclude each other")
+    if more and not grouping:
+        raise click.UsageError("--with goes with --held-out")
     try:
         labelled = load_corpus(corpus)
         others = {name: Run(read_answers(path, [each.log for each in labelled])) for name, path in predictions.items()}
-        runs = _run_model(corpus, labelled, model_path, grouping, reading) if not no_model else {}
+        runs = _run_model(corpus, labelled, model_path, grouping, more, reading) if not no_model else {}
         runs |= _run_baselines(labelled) | others
     except InputError as error:
         raise click.ClickException(str(error)) from None
@@ -117,7 +127,12 @@ def benchmark(
 
 
 def _run_model(
-    corpus: Path, labelled: Sequence[Labelled], path: Path | None, grouping: str | None, reading: dict[str, Any]
+    corpus: Path,
+    labelled: Sequence[Labelled],
+    path: Path | None,
+    grouping: str | None,
+    more: tuple[str, ...],
+    reading: dict[str, Any],
 ) -> dict[str, Run]:
     """Return the answers of a model, or of models that saw no log of the group they are asked about."""
     from ddpclassify.evaluation.prediction import from_dict
@@ -125,12 +140,13 @@ def _run_model(
 
     if grouping is None:
         return {"model": run_model(_load(path), labelled, counter())}
+    from ddpclassify.train.builtin import resolve
     from ddpclassify.train.heldout import held_out
     from ddpclassify.train.samples import load_samples
 
     samples = load_samples([corpus], progress=counter(), **reading)
-    keys = [group_of(each.label, grouping) for each in samples]
-    return {"model": Run([from_dict(each.to_dict()) for each in held_out(samples, keys, say)])}
+    others = load_samples(resolve(more), progress=counter(), **reading) if more else []
+    return {"model": Run([from_dict(each.to_dict()) for each in held_out(samples, grouping, others, say)])}
 
 
 def _run_baselines(labelled: Sequence[Labelled]) -> dict[str, Run]:

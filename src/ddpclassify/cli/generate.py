@@ -69,8 +69,13 @@ def generate(
     if rendered:
         from ddpclassify.generate.rendered.render import plan, render_corpus
 
+        if launchers != "*":
+            raise click.UsageError("--launchers is for jobs that are run, not with --rendered")
+        names = plan(count, seed, pattern=faults)
+        if not names:
+            raise click.UsageError(f"no fault fits {faults!r}; --list --rendered shows all")
         if dry_run:
-            click.echo("\n".join(plan(count, seed, pattern=faults)))
+            click.echo("\n".join(names))
             return
         assert output is not None
         render_corpus(output, count, seed, pattern=faults, workers=jobs)
@@ -111,9 +116,10 @@ def _list(rendered: bool) -> None:
         return
     from ddpclassify.generate.jobs import faults
     from ddpclassify.generate.jobs.launchers import LAUNCHERS
-    from ddpclassify.generate.jobs.plan import available
+    from ddpclassify.generate.jobs.plan import available, installed_program
 
     for fault in faults():
         click.echo(f"{fault.category:20} {fault.reason:20} {fault.id}")
     for launcher in LAUNCHERS.values():
-        click.echo(f"{'launcher':20} {launcher.name:20} {'' if available(launcher) else 'not installed'}".rstrip())
+        absent = "not installed" if not installed_program(launcher) else f"`{launcher.ready}` fails"
+        click.echo(f"{'launcher':20} {launcher.name:20} {'' if available(launcher) else absent}".rstrip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,7 @@ def _label(folder: Path, model_path: Path | None, jobs: int) -> None:
     labelled = [found.pop(log) for log in sorted(done & set(found))]
     while found:
         log = next_to_label(found, labelled)
-        diagnosis = found.pop(log)
+        diagnosis = found[log]
         click.echo(f"\n{paint(text_report(diagnosis))}\n")
         try:
             row = _ask(diagnosis)
@@ -58,6 +59,7 @@ def _label(folder: Path, model_path: Path | None, jobs: int) -> None:
             row = {}
         if row == {}:
             break
+        del found[log]
         if row is not None:
             add_line(file, json.dumps({"log": log, **row}))
             labelled.append(diagnosis)
@@ -124,7 +126,7 @@ def _corrected(diagnosis: Diagnosis) -> dict[str, Any]:
     from ddpclassify.corpus import SCOPES
 
     row = _proposed(diagnosis)
-    row["category"] = _prompt("category", diagnosis.candidates[0]["category"], _category)
+    row["category"] = _prompt("category (? lists them)", diagnosis.candidates[0]["category"], _category)
     if row["category"] == "no_failure":
         return row | {"scope": "none", "culprit_ranks": [], "evidence_lines": []}
     scope = diagnosis.scope if diagnosis.scope != "none" else "unknown"
@@ -135,7 +137,7 @@ def _corrected(diagnosis: Diagnosis) -> dict[str, Any]:
         row["culprit_ranks"] = click.prompt("culprit ranks", default=proposed, value_proc=_numbers)
     proposed = ",".join(map(str, row["evidence_lines"]))
     lines = _prompt("lines that prove it", proposed, str)
-    row["evidence_lines"] = [int(x) if x.isdigit() else x for part in lines.split(",") if (x := part.strip())]
+    row["evidence_lines"] = [int(x) if x.isdecimal() else x for part in lines.split(",") if (x := part.strip())]
     return row
 
 
@@ -155,16 +157,18 @@ def _category(text: str) -> str:
     from ddpclassify.taxonomy import names
 
     text = text.strip()
+    if not re.fullmatch(r"\w[\w.-]*", text):
+        raise click.UsageError(f"one word: {', '.join(names())}, or one of your own")
     near = get_close_matches(text, names(), 1, cutoff=0.8)
     if near and text not in names():
         raise click.UsageError(f"{text!r} is not known; did you mean {near[0]!r}?")
-    if not text or text == "unknown":
+    if text == "unknown":
         raise click.UsageError("name a category; one of your own may be new")
     return text
 
 
 def _numbers(text: str) -> list[int]:
     parts = [part.strip() for part in str(text).split(",")]
-    if not all(part.isdigit() for part in parts):
+    if not all(part.isdecimal() for part in parts):
         raise click.UsageError("give rank numbers, like 0,3")
     return sorted(map(int, parts))

@@ -6,12 +6,16 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from ddpclassify import language
 from ddpclassify.cli.options import paint
+from ddpclassify.language import say
+
+if TYPE_CHECKING:
+    from ddpclassify.model.healthy import GoodRun
 
 FEW = 32
 """Fewer logs than this are read one after the other: starting processes would take longer."""
@@ -27,10 +31,12 @@ class Style(NamedTuple):
     language: str
     redact: bool = False
     sure: float | None = None
+    explain: bool = False
+    healthy: tuple[GoodRun, ...] = ()
 
 
 class Report(NamedTuple):
-    """What to print for one log; `failed` is None where it could not be read."""
+    """What to print for one log; `error` goes to standard error; `failed` is None where it could not be read."""
 
     text: str
     error: str
@@ -58,6 +64,14 @@ class Report(NamedTuple):
     "--sure", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="Probability that --restart-code needs."
 )
 @click.option("--redact", is_flag=True, help="Mask tokens, keys, passwords and e-mail addresses.")
+@click.option(
+    "--healthy",
+    metavar="LOG",
+    type=click.Path(exists=True),
+    multiple=True,
+    help="A good run of the same job: failures that it shows as well count less. May be given several times.",
+)
+@click.option("--explain", is_flag=True, help="Show what spoke for the answer and against it, with its weight.")
 @click.option("-v", "--verbose", is_flag=True, help="All evidence, consequences and steps.")
 @click.option("-q", "--quiet", is_flag=True, help="One line a log.")
 def predict(
@@ -70,6 +84,8 @@ def predict(
     restart_code: bool,
     sure: float,
     redact: bool,
+    healthy: tuple[str, ...],
+    explain: bool,
     verbose: bool,
     quiet: bool,
 ) -> None:
@@ -78,9 +94,11 @@ def predict(
         raise click.UsageError("name a LOG, or pipe one in")
     if each == "-" and "-" in logs:
         raise click.UsageError("standard input is either a log or the list of --each")
-    if verbose and quiet:
-        raise click.UsageError("either --verbose or --quiet")
-    style = Style(model, as_json, verbose, quiet, language.current(), redact, sure if restart_code else None)
+    if quiet and (verbose or explain):
+        raise click.UsageError(f"either {'--verbose' if verbose else '--explain'} or --quiet")
+    good = tuple(_good_runs(healthy, model, redact))
+    spoken = language.current()
+    style = Style(model, as_json, verbose, quiet, spoken, redact, sure if restart_code else None, explain, good)
     named = chain(logs, _listed(each)) if each is not None else iter(logs or ("-",))
     failed = unread = False
     restarts: set[str] = set()
@@ -110,6 +128,22 @@ def _listed(each: str) -> Iterator[str]:
     from ddpclassify.read.sources import list_jobs
 
     yield from map(str, list_jobs(Path(each)))
+
+
+def _good_runs(healthy: Iterable[str], model: Path | None, redact: bool) -> Iterator[GoodRun]:
+    """Read the good runs; say which do not look like that."""
+    for log in healthy:
+        from ddpclassify.api import load_model
+
+        run = load_model(model).good_run(log, redact=redact)
+        if run.category not in ("no_failure", "unknown"):
+            text = say(
+                "{log}: given as a good run, but it looks failed itself: {category}",
+                log=run.source,
+                category=run.category,
+            )
+            click.echo(f"ddpclassify: {text}", err=True)
+        yield run
 
 
 def _reports(logs: Iterator[str], style: Style, jobs: int | None) -> Iterator[Report]:
@@ -169,7 +203,7 @@ def report(log: str, style: Style) -> Report:
     language.use(style.language)
     model = load_model(style.model)
     try:
-        folded, diagnosis = model.explain(log, redact=style.redact)
+        folded, diagnosis = model.explain(log, redact=style.redact, weights=style.explain, healthy=style.healthy)
     except InputError as error:
         said = str(error)
         if style.redact:
@@ -182,4 +216,6 @@ def report(log: str, style: Style) -> Report:
         from ddpclassify.fleet.restart import restart
 
         answer = restart(diagnosis, style.sure)
-    return Report(text, "", diagnosis.category != "no_failure", answer)
+    same = any(run.is_same_log(folded) for run in style.healthy)
+    warning = say("{log}: given as its own good run, which tells nothing", log=diagnosis.source) if same else ""
+    return Report(text, warning, diagnosis.category != "no_failure", answer)

@@ -10,12 +10,11 @@ import click
 
 from ddpclassify.cli import options
 from ddpclassify.cli.progress import counter, say
+from ddpclassify.corpus import CATEGORIES
 
 if TYPE_CHECKING:
     from ddpclassify.api import Model
     from ddpclassify.train.compare import Figures
-
-CATEGORIES = "categories.toml"
 
 
 def _weights(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:

@@ -14,9 +14,10 @@ from typing import Any
 from ddpclassify.foreign import from_json
 from ddpclassify.types import InputError
 
-__all__ = ["LABELS", "SCOPES", "Labelled", "load_corpus"]
+__all__ = ["CATEGORIES", "LABELS", "SCOPES", "Labelled", "load_corpus"]
 
 LABELS = "labels.jsonl"
+CATEGORIES = "categories.toml"  # advice on categories of one's own, beside the labels
 SCOPES = ("ranks", "all", "launcher", "unknown", "none")
 
 

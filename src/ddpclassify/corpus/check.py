@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ddpclassify import taxonomy
-from ddpclassify.corpus import LABELS, Labelled, _labelled, _unpacked
+from ddpclassify.corpus import CATEGORIES, LABELS, Labelled, _labelled, _unpacked
 from ddpclassify.corpus.lines import read_lines
 from ddpclassify.foreign import from_json
 from ddpclassify.types import InputError
@@ -18,7 +18,8 @@ __all__ = ["check"]
 
 # Every way in which a log names a rank that the launchers and programs of our corpora use.
 _RANK = re.compile(
-    r"(?i)(?:\brank|\branks|default|worker|process|node|\bpid|task|^\[|,)[\s:=#_\"'\[(-]{0,4}(\d{1,5})\b|^ *(\d{1,5}): "
+    r"(?i)(?:\brank|\branks|default|worker|process|node|\bpid|task|^\[|,)[\s:=#_\"'\[(-]{0,9}(\d{1,5})\b"
+    r"|^ *(\d{1,5})(?:: |\t)"
 )
 # Installed packages lie below these in a recorded log; any other place is one of the machine that recorded it.
 _INSTALLED = re.compile(r"(?<![^\s'\"(<>,:])([^\s'\"(<>,:]*)/lib/python3")
@@ -29,16 +30,18 @@ _SCRATCH = re.compile(r"ddpclassify-jobs-|/job-[a-z0-9_]{8}\b")
 def check(corpus: str | Path) -> Iterator[str]:
     """Yield one line for each offence: ``labels.jsonl:LINE: LOG: what is wrong``.
 
+    A category that neither the taxonomy nor the corpus' own ``categories.toml`` knows is told at its first log only.
+
     Raises
     ------
-    InputError : no such corpus, or one without a label file
+    InputError : no such corpus, one without a label file, or advice on its categories that can't be read
     """
     path = Path(corpus)
     folder = _unpacked(path) if path.is_file() else path
     labels = folder / LABELS
     if not labels.is_file():
         raise InputError(f"{path}: no {LABELS} to check")
-    seen = set[str]()
+    seen, known = set[str](), {*taxonomy.names(), *_own(folder)}
     for number, line in enumerate(labels.read_text("utf-8-sig").split("\n"), 1):
         if not line.strip():
             continue
@@ -50,8 +53,23 @@ def check(corpus: str | Path) -> Iterator[str]:
         if each.log in seen:
             yield f"{LABELS}:{number}: {each.log}: has a label already"
         seen.add(each.log)
+        if each.category not in known:
+            known.add(each.category)
+            yield (
+                f"{LABELS}:{number}: {each.log}: category {each.category!r} is not in the taxonomy; "
+                f"if it is one of your own, describe it in {CATEGORIES}"
+            )
         for offence in _offences(each):
             yield f"{LABELS}:{number}: {each.log}: {offence}"
+
+
+def _own(folder: Path) -> dict[str, taxonomy.Category]:
+    """Return the corpus' own categories."""
+    file = folder / CATEGORIES
+    try:
+        return taxonomy.load_file(file) if file.is_file() else {}
+    except (ValueError, OSError) as error:
+        raise InputError(str(error)) from error
 
 
 def _offences(each: Labelled) -> Iterator[str]:
@@ -69,25 +87,29 @@ def _offences(each: Labelled) -> Iterator[str]:
 
 def _of_terms(each: Labelled) -> Iterator[str]:
     """What the label says, without a look at the log."""
-    if each.category not in taxonomy.names():
-        yield f"category {each.category!r} is not in the taxonomy"
-    elif (reason := each.row.get("reason")) is not None and reason not in {
-        known.id for known in taxonomy.load(each.category).reasons
-    }:
+    reasons = taxonomy.load(each.category).reasons if each.category in taxonomy.names() else ()
+    reason = each.row.get("reason")
+    if reasons and reason is not None and reason not in {known.id for known in reasons}:
         yield f"reason {reason!r} is not one of {each.category}"
     if each.scope is None:
-        yield "scope is missing"
+        if _generated(each):
+            yield "scope is missing"
     elif (each.scope == "none") != (each.category == "no_failure"):
         yield f"scope {each.scope!r} does not fit {each.category}"
     elif (each.scope == "ranks") != bool(each.culprit_ranks):
         yield f"scope {each.scope!r} with culprits {list(each.culprit_ranks or ())}"
 
 
+def _generated(each: Labelled) -> bool:
+    """Whether the label was made by `ddpclassify generate`, which leaves out nothing; people may."""
+    return "provenance" in each.row
+
+
 def _of_evidence(each: Labelled, lines: list[str], places: list[tuple[str | None, int]]) -> Iterator[str]:
     text = {
         f"{file}:{number}" if file else str(number): line for (file, number), line in zip(places, lines, strict=True)
     }
-    if not each.evidence_lines and each.scope != "none":
+    if not each.evidence_lines and each.scope != "none" and _generated(each):
         yield "no evidence"
     for place in each.evidence_lines:
         if place not in text:

@@ -75,11 +75,7 @@ def decide(described: Described, answers: Answers, card: dict[str, Any]) -> Diag
 
 def _culprit(answers: Answers, category: str) -> tuple[str, list[int], float]:
     """The likeliest scope; with ``ranks`` those ranks that are likelier culprits than not, or else the likeliest."""
-    scopes = dict(answers.scope)
-    if category != "no_failure":
-        scopes.pop("none", None)
-    if not answers.ranks:
-        scopes.pop("ranks", None)
+    scopes = possible_scopes(answers, category)
     scope = max(scopes, key=lambda s: scopes[s], default="unknown")
     if scope != "ranks":
         return scope, [], scopes.get(scope, 0.0)
@@ -88,6 +84,14 @@ def _culprit(answers: Answers, category: str) -> tuple[str, list[int], float]:
         sorted(r for r, p in answers.ranks.items() if p >= 0.5) or [r for r, p in answers.ranks.items() if p == top][:1]
     )
     return scope, ranks, scopes[scope] * min(max(top, 0.5), 1.0)
+
+
+def possible_scopes(answers: Answers, category: str) -> dict[str, float]:
+    """Return the scopes that a failure of this category can have, with their probabilities."""
+    out = {"none"} if category != "no_failure" else set()
+    if not answers.ranks:
+        out.add("ranks")
+    return {scope: p for scope, p in answers.scope.items() if scope not in out}
 
 
 def _evidence(described: Described, answers: Answers, ranks: list[int]) -> list[dict[str, Any]]:
@@ -133,25 +137,28 @@ def _failures(described: Described, answers: Answers) -> list[dict[str, Any]]:
     shown = sorted(order[:_FAILURES])
     out = []
     for index in shown:
-        failure: Failure = described.folded.failures[index]
         cause = index == order[0] or answers.cause[index] >= 0.5
-        out.append(
-            {
-                "kind": failure.kind,
-                "exception": failure.exception or None,
-                "message": failure.message[:_SHOWN_TEXT],
-                "location": failure.location or None,
-                "ranks": list(failure.ranks),
-                "count": failure.count,
-                "first_line": failure.first.line.number,
-                "first_time": _clock(failure.first_time),
-                "role": "cause" if cause and answers.cause[index] > 0.1 else "consequence",
-                "signature": failure.signature,
-                "recovered": failure.recovered,
-                "score": round(answers.cause[index], 4),
-            }
-        )
-    return out
+        role = "cause" if cause and answers.cause[index] > 0.1 else "consequence"
+        out.append(_failure(described.folded.failures[index], role, answers.cause[index]))
+    return out + [_failure(each, "consequence", 0.0) for each in described.folded.apart[:_FAILURES]]
+
+
+def _failure(failure: Failure, role: str, score: float) -> dict[str, Any]:
+    return {
+        "kind": failure.kind,
+        "exception": failure.exception or None,
+        "message": failure.message[:_SHOWN_TEXT],
+        "location": failure.location or None,
+        "ranks": list(failure.ranks),
+        "count": failure.count,
+        "first_line": failure.first.line.number,
+        "first_time": _clock(failure.first_time),
+        "role": role,
+        "signature": failure.signature,
+        "recovered": failure.recovered,
+        "seen_in_healthy": failure.seen_in_healthy,
+        "score": round(score, 4),
+    }
 
 
 def _clock(seconds: float | None) -> str | None:

@@ -85,6 +85,12 @@ def scope_features(
     x["how far apart"] = min(likely, default=0.0) - unlikely if 0 < len(likely) < len(ranks) else 0.0
     x["all likely"] = float(len(ranks) > 1 and len(likely) == len(ranks))
     x["none likely"] = float(len(ranks) > 1 and not likely)
+    clear = {rank for rank, p in ranks.items() if p >= 0.5} if 0 < len(likely) < len(ranks) else set()
+    x["likely ranks are one host's"] = float(len(facts.hosts) > 1 and clear in facts.hosts.values())
+    if cause is not None and clear:
+        x["likely ranks are the cause's"] = float(clear == set(cause.ranks))
+        x["as many likely ranks as causes"] = float(not cause.ranks and cause.count == len(clear))
+        x["several likely ranks, as many as causes"] = float(not cause.ranks and cause.count == len(clear) > 1)
     x["waiters"] = float(bool(seen.waiting))
     x["odd"] = float(bool(seen.odd))
     x["behind"] = float(bool(seen.behind))

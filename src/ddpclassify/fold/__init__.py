@@ -7,7 +7,7 @@ import hashlib
 from ddpclassify.fold.normalise import skeleton
 from ddpclassify.types import Event, Events, Failure, Folded
 
-__all__ = ["SCHEME", "fold"]
+__all__ = ["SCHEME", "fold", "place"]
 
 SCHEME = "folded@2026-12-01"
 """Name of the signature scheme. A change of what counts is a new name: stored signatures keep their meaning."""
@@ -60,7 +60,7 @@ def fold(events: Events) -> Folded:
 def _key(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:
     words = skeleton(event.text)
     kind = event.fields.get("statement", event.kind) if event.kind == "traceback" else event.kind
-    where = _place(event)
+    where = place(event)
     telling = (
         "" if event.kind == "traceback" else " ".join(f"{k}={event.fields[k]}" for k in _TELLING if k in event.fields)
     )
@@ -80,8 +80,8 @@ def _key(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return key, why
 
 
-def _place(event: Event) -> str:
-    """File and function of the innermost user frame; not the line, which moves with every edit."""
+def place(event: Event) -> str:
+    """Return file and function of the innermost user frame; not the line, which moves with every edit."""
     name, _, rest = location(event).partition(":")
     return f"{name} {rest.partition(' in ')[2]}".strip()
 

@@ -119,7 +119,9 @@ class Part:
 
     def weights(self, words: Iterable[str], features: Mapping[str, float], output: int) -> list[tuple[str, float]]:
         """Return each input's share of one output's score, largest magnitude first."""
-        spelled = [*self.terms, *self.names]
+        words = list(words)
+        spelled = {i: w for w in words if (i := self.terms.get(w)) is not None}
+        spelled |= {len(self.terms) + j: k for k in features if (j := self.names.get(k)) is not None}
         shares = [
             (spelled[index], dict(self.coef[index]).get(output, 0.0) * value)
             for index, value in self.vector(words, features)

@@ -52,7 +52,11 @@ def _folded(label: str, items: list[Html]) -> Html:
 
 
 def _followed(d: Diagnosis) -> list[Html]:
-    rows = [f for f in d.failures if f["role"] == "consequence" and not f["recovered"] and f["kind"] != "error_line"]
+    rows = [
+        f
+        for f in d.failures
+        if f["role"] == "consequence" and not (f["recovered"] or f["seen_in_healthy"]) and f["kind"] != "error_line"
+    ]
     shown = [
         join(
             [

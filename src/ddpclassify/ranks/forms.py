@@ -62,6 +62,7 @@ FORMS: tuple[Form, ...] = (
     Form("torchx", "a", r"[a-z]\w*/(?P<task>\d+) ", "trainer/3 ", weak=True),
     # --- launchers' tags
     Form("srun label", " 0", r" *(?P<task>\d+): ", " 3: ", weak=True),
+    Form("parallel tag", "0", r"(?P<task>\d+)\t", "3\t", weak=True),
     Form("open mpi", "[", r"\[\d+,(?P<rank>\d+)\](?:<\w+>)?: ?", "[1,3]<stderr>:"),
     Form("open mpi 5", "[", r"\[prterun-(?P<host>[\w.-]+)-\d+@\d+,(?P<rank>\d+)\](?:<\w+>)?: ?", "[prterun-n1-77@1,3]<stdout>: "),
     Form("sagemaker mpi", "[", r"\[\d+,mpirank:(?P<rank>\d+),(?P<host>[\w.-]+)\](?:<\w+>)?: ?", "[1,mpirank:3,algo-1]<stdout>:"),

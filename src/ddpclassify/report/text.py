@@ -34,6 +34,7 @@ LABELS = (
     "where",
     "differ",
     "then",
+    "usual",
     "progress",
     "check",
     "do",
@@ -42,6 +43,9 @@ LABELS = (
     "odds",
     "model",
     "guess",
+    "why",
+    "for",
+    "against",
 )
 _LABEL = 11  # columns before the text
 _ROOM = WIDTH - _LABEL
@@ -68,6 +72,7 @@ def text_report(diagnosis: Diagnosis, verbose: bool = False, quiet: bool = False
     lines += _items("proof", _proofs(d, verbose))
     lines += _origin(lead(d), folded, verbose)
     lines += _items("then", _followed(d, verbose))
+    lines += _field("usual", _usual(d, folded))
     if d.progress:
         last = max(d.progress.values(), key=lambda p: p["line"])
         lines += _field("progress", say("last step seen: {step} (line {line})", **last))
@@ -79,6 +84,11 @@ def text_report(diagnosis: Diagnosis, verbose: bool = False, quiet: bool = False
     if verbose:
         lines += _items("odds", (f"{c['category']} {c['probability']:.1%}" for c in d.candidates))
         lines += _field("model", clean(f"{d.model['name']} {d.model['version']}"))
+    if d.explanation is not None:
+        from ddpclassify.report.why import told
+
+        for label, texts in told(d):
+            lines += _items(label, texts)
     return "\n".join(lines)
 
 
@@ -191,16 +201,32 @@ def _followed(d: Diagnosis, verbose: bool) -> list[str]:
     shown = [
         f
         for f in d.failures
-        if f["role"] == "consequence" and (verbose or not (f["recovered"] or f["kind"] == "error_line"))
+        if f["role"] == "consequence"
+        and (verbose or not (f["recovered"] or f["kind"] == "error_line" or f["seen_in_healthy"]))
     ]
     for f in shown[: None if verbose else 4]:
         times = say(" ({n} times)", n=f["count"]) if f["count"] > max(1, len(f["ranks"])) else ""
         where = listed((place(None, [f["first_line"]]), rank_words(f["ranks"])))
         text = what(f) if verbose else shorten(what(f), 2 * _ROOM - len(where) - len(times) - 10)
-        told.append(where + say(": ") + text + times + (say(" (training went on)") if f["recovered"] else ""))
+        told.append(where + say(": ") + text + times + _aside(f))
     if len(shown) > len(told):
         told.append(say("… {n} more (-v shows all)", n=len(shown) - len(told)))
     return told
+
+
+def _aside(failure: dict[str, Any]) -> str:
+    """What makes a failure harmless."""
+    seen = say(" (in good runs too)") if failure["seen_in_healthy"] else ""
+    return seen or (say(" (training went on)") if failure["recovered"] else "")
+
+
+def _usual(d: Diagnosis, folded: Folded | None) -> str:
+    """What good runs show as well: only counted, unless one of it is the cause all the same."""
+    seen = [f for f in d.failures if f["seen_in_healthy"]]
+    if any(f["role"] == "cause" for f in seen):
+        return say("the cause is in good runs too: they do not tell the two apart")
+    n = max(len(seen), len(folded.apart) if folded else 0)
+    return say("failures that are in good runs too: {n} (-v shows them)", n=n) if seen else ""
 
 
 def _items(label: str, texts: Iterable[str]) -> list[str]:

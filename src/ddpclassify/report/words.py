@@ -139,7 +139,7 @@ def who(d: Diagnosis) -> str:
 
 def silent(d: Diagnosis) -> bool:
     """Whether the culprits report no failure themselves, while others do."""
-    told = {r for f in d.failures for r in f["ranks"]}
+    told = {r for f in d.failures if not f["seen_in_healthy"] for r in f["ranks"]}
     return bool(d.culprit_ranks) and bool(told) and not told & set(d.culprit_ranks)
 
 

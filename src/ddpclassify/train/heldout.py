@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from sklearn.model_selection import GroupKFold
 
+from ddpclassify.corpus.groups import group_of
 from ddpclassify.diagnosis import decide
 from ddpclassify.model.answers import answer
 from ddpclassify.train.fit import fit
@@ -16,19 +17,26 @@ from ddpclassify.types import Diagnosis
 
 
 def held_out(
-    samples: Sequence[Sample], keys: Sequence[str], progress: Callable[[str], None] = lambda text: None
+    samples: Sequence[Sample],
+    grouping: str,
+    more: Sequence[Sample] = (),
+    progress: Callable[[str], None] = lambda text: None,
 ) -> list[Diagnosis]:
     """Diagnose each log by models fitted on the logs of other groups, all five of them.
 
     Parameters
     ----------
     samples : labelled logs, shape (n,)
-    keys : the group of each, shape (n,); at most `FOLDS` fits: small groups share one
+    grouping : what makes a group, one of `GROUPINGS`; at most `FOLDS` fits: small groups share one
+    more : logs to learn from as well, but for those of the groups that are asked about
     """
+    keys = [group_of(each.label, grouping) for each in samples]
     out: dict[int, Diagnosis] = {}
     folds = GroupKFold(n_splits=min(FOLDS, len(set(keys))))
-    for number, (train, test) in enumerate(folds.split(np.zeros(len(samples)), groups=list(keys)), 1):
-        training = fit([samples[i] for i in train])
+    for number, (train, test) in enumerate(folds.split(np.zeros(len(samples)), groups=keys), 1):
+        asked = {keys[i] for i in test}
+        others = [each for each in more if group_of(each.label, grouping) not in asked]
+        training = fit([*(samples[i] for i in train), *others])
         card = {"threshold": training.threshold}
         for i in test:
             described = samples[i].described

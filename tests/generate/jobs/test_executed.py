@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from ddpclassify import taxonomy
+from ddpclassify.cli.generate import generate
 from ddpclassify.corpus.check import check
 from ddpclassify.generate.jobs import JobPlan, faults, make_plan, run_all
 from ddpclassify.generate.jobs.labelling import label_of
@@ -45,6 +47,22 @@ def test_every_fault_fits_into_its_workloads(plan: list[JobPlan]) -> None:
             text = script_of(replace(plan[0], fault=fault, workload=workload.name), {"PORT2": 1, "HTTP": 2})
             ast.parse(text)
             assert "# @" not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--faults run-nothing", "no fault fits 'run-nothing'"),
+        ("--launchers carrier-pigeon", "no launcher that can be used here fits 'carrier-pigeon'"),
+        ("--faults run-launch-nnodes --launchers shell", "can start a job with one of these faults"),
+        ("--rendered --faults nothing-*", "no fault fits 'nothing-*'"),
+        ("--rendered --launchers shell", "not with --rendered"),
+    ],
+)
+def test_a_choice_that_leaves_nothing_is_refused(options: str, problem: str) -> None:
+    result = CliRunner().invoke(generate, [*options.split(), "--dry-run"])
+    assert result.exit_code == 2
+    assert problem in result.output
 
 
 def test_a_log_that_does_not_show_its_fault_has_no_label(plan: list[JobPlan]) -> None:

@@ -54,7 +54,8 @@ def test_two_agents_share_the_ranks() -> None:
 def test_a_launcher_that_is_not_installed_is_left_out() -> None:
     absent = replace(LAUNCHERS["srun"], program="no-such-program", ready="")
     assert not available(absent)
-    assert not available(replace(LAUNCHERS["shell"], ready="false"))
+    for down in ("false", "no-such-command", "sleep 60"):
+        assert not available(replace(LAUNCHERS["shell"], ready=down))
     assert available(LAUNCHERS["shell"]) == (shutil.which("bash") is not None)
 
 

@@ -1,7 +1,7 @@
 """How the jobs are started: one row a launcher, each a command line over the job's script.
 
-`{python}`, `{script}`, `{n}` (processes), `{port}`, `{args}` are filled in. A launcher whose program is absent is left
-out of the plan. `old_launch.py` and `spawn_main.py` are written into the job's folder where the row needs them.
+`{python}`, `{script}`, `{n}` (processes), `{port}`, `{args}` are filled in; other braces are doubled, and `_bash` puts
+its text between single quotes, so that it holds none. A launcher whose program is absent is left out of the plan.
 """
 
 from __future__ import annotations
@@ -154,6 +154,7 @@ LAUNCHERS: dict[str, Launcher] = {
                  header=r"^==> rank(\d+)\.log <=="),
         Launcher("pods", "k8s", _bash(_LOOP, one="(" + _ENV.replace("LOCAL_RANK=$r", "LOCAL_RANK=0") + ' {python} -u {script} {args} 2>&1 | sed -u "s#^#[pod/train-worker-$r/pytorch] #")'), "bash",
                  r"^\[pod/train-worker-{rank}/"),
+        Launcher("parallel-tag", "shell", _bash('parallel --jobs {n} --line-buffer --tag "' + _ENV.replace("$r", "{{}}") + ' {python} {script} {args}" ::: $(seq 0 $(({n}-1)))'), "parallel", r"^{rank}\t"),
         Launcher("mpirun", "mpirun", _MPI.replace("{tag}", ""), "mpirun"),
         Launcher("mpirun-tag", "mpirun", _MPI.replace("{tag}", "--tag-output"), "mpirun", r"^\[1,{rank}\]<std"),
         Launcher("accelerate", "accelerate", _ACCELERATE.replace("{more}", "--multi_gpu"), "accelerate"),

@@ -108,9 +108,21 @@ def _frozen(row: dict[str, Any]) -> dict[str, Any]:
 
 def available(launcher: Launcher) -> bool:
     """Whether the launcher's program is installed, and ready where it has a service."""
-    if launcher.ready and subprocess.run(shlex.split(launcher.ready), capture_output=True).returncode != 0:
-        return False
+    return installed_program(launcher) and (not launcher.ready or _answers(launcher.ready))
+
+
+def installed_program(launcher: Launcher) -> bool:
+    """Whether the launcher's program is installed."""
     return shutil.which(launcher.program) is not None or importlib.util.find_spec(launcher.program) is not None
+
+
+@cache
+def _answers(command: str) -> bool:
+    """Whether a command succeeds soon; asked once, as it waits for a service that may be down."""
+    try:
+        return subprocess.run(shlex.split(command), capture_output=True, timeout=3).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def installed(workload: Workload) -> bool:
@@ -169,13 +181,18 @@ def make_plan(
     """Draw `count` jobs, balanced over categories, then over their faults, then over launchers."""
     rng = random.Random(seed)
     chosen = [f for f in faults() if fnmatch.fnmatch(f.id, fault_glob)]
+    if not chosen:
+        raise ValueError(f"no fault fits {fault_glob!r}; --list shows all")
     launchers = [x for x in LAUNCHERS.values() if fnmatch.fnmatch(x.name, launcher_glob) and available(x)]
+    if not launchers:
+        raise ValueError(f"no launcher that can be used here fits {launcher_glob!r}; --list tells why")
     workloads = [w for w in WORKLOADS.values() if installed(w)]
+    ways = {fault.id: _ways(fault, launchers, workloads) for fault in chosen}
+    if not any(ways.values()):
+        raise ValueError("no launcher that was asked for can start a job with one of these faults")
     by_category: dict[str, list[Fault]] = {}
     for fault in chosen:
         by_category.setdefault(fault.category, []).append(fault)
-    if not by_category or not launchers:
-        raise ValueError("no fault or no installed launcher fits")
     queues = {category: rng.sample(rows, len(rows)) for category, rows in by_category.items()}
     uses: dict[str, float] = {}
     plan: list[JobPlan] = []
@@ -185,22 +202,26 @@ def make_plan(
                 break
             fault = queues[category].pop(0)
             queues[category].append(fault)
-            able = [w for w in workloads if suits(fault, w)]
-            ways = {
-                x.name: fitting
-                for x in launchers
-                if (not fault.launchers or x.name in fault.launchers)
-                and (fitting := [w for w in able if runs_under(w, x)])
-            }
-            if not ways:
+            able = ways[fault.id]
+            if not able:
                 continue
-            least = min(uses.get(name, 0.0) for name in ways)
-            launcher = LAUNCHERS[rng.choice([name for name in ways if uses.get(name, 0.0) == least])]
+            least = min(uses.get(name, 0.0) for name in able)
+            launcher = LAUNCHERS[rng.choice([name for name in able if uses.get(name, 0.0) == least])]
             uses[launcher.name] = least + 1 / launcher.weight
-            fitting = ways[launcher.name]
+            fitting = able[launcher.name]
             workload = rng.choices(fitting, [w.weight for w in fitting])[0]
             plan.append(_job(rng, len(plan), fault, workload.name, launcher, rng.choice(ranks)))
     return plan
+
+
+def _ways(fault: Fault, launchers: list[Launcher], workloads: list[Workload]) -> dict[str, list[Workload]]:
+    """Return the launchers that can start a job with the fault, each with the workloads that suit both."""
+    able = [w for w in workloads if suits(fault, w)]
+    return {
+        x.name: fitting
+        for x in launchers
+        if (not fault.launchers or x.name in fault.launchers) and (fitting := [w for w in able if runs_under(w, x)])
+    }
 
 
 # Where a fault may strike some ranks and not the others: a host without the driver, more processes than devices.
