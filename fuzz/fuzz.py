@@ -18,12 +18,18 @@ with atheris.instrument_imports(include=["ddpclassify"]):
     from ddpclassify.read.literals import LITERALS
 
 
+# What breaks parsers only when there is much of it, which no mutation finds.
+MUCH = (b'{"log": ' + b"[" * 3000, b'{"a":' * 800, b"9" * 4000, b"\x1b[" * 1500, b"  " * 1500 + b"raise x")
+
+
 def seeds(folder: Path) -> None:
     """Write what the fuzzer starts from: every example of every table, the kept cases, a small model."""
     folder.mkdir(parents=True, exist_ok=True)
     said = [row.example for row in STATEMENTS] + [row.example + "x" for row in FORMS] + [row[3] for row in MASKS]
     for number, text in enumerate(said):
         (folder / f"row{number}").write_text(text)
+    for number, data in enumerate(MUCH):
+        (folder / f"much{number}").write_bytes(b"[rank3]: " * (number % 2) + data)
     for case in (HERE.parent / "tests" / "cases").glob("*.log"):
         data = case.read_bytes()
         for start in range(0, len(data), 1500):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -11,6 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+# A shell without job control starts what it puts in the background with SIGINT ignored, and so would be every command
+# that a test interrupts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _TRAIN = """
 import os, sys

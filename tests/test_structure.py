@@ -14,7 +14,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Each part may import those before it; the stages of a diagnosis stand in the order of the data.
 ORDER = (
-    *("types", "files", "patterns", "tables", "language", "taxonomy"),
+    *("types", "files", "foreign", "patterns", "tables", "language", "taxonomy"),
     *("read", "redact", "ranks", "events", "fold", "features", "model", "diagnosis", "report", "page"),
     "api",
     *("instrument", "split", "watch", "wrap", "fleet"),

@@ -6,10 +6,11 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_IMODE, S_ISREG
 
 from ddpclassify.types import InputError
 
-__all__ = ["alone", "whole_lines", "write_whole"]
+__all__ = ["add_line", "alone", "whole_lines", "write_whole"]
 
 _HALF = ".half"
 
@@ -17,21 +18,50 @@ _HALF = ".half"
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file under another name and rename it, so that nobody ever sees half of it.
 
+    A link goes on pointing to the file, and the file keeps who may read and write it. Into a pipe or a device, as
+    ``/dev/stdout``, it is written as it is.
+
     Raises
     ------
     InputError : it can't be written; then what was there before still is
     """
-    half = path.with_name(f".{path.name}.{os.getpid()}{_HALF}")
+    data = content.encode() if isinstance(content, str) else content
+    half: Path | None = None
     try:
+        mode = path.stat().st_mode if path.exists() else None
+        if mode is not None and not S_ISREG(mode):
+            path.write_bytes(data)
+            return
+        whole = Path(os.path.realpath(path))
+        half = whole.with_name(f".{whole.name}.{os.getpid()}{_HALF}")
         with half.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            if mode is not None:
+                os.fchmod(file.fileno(), S_IMODE(mode))
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())  # else a power cut may keep the new name and lose the bytes
-        half.replace(path)
+        half.replace(whole)
     except OSError as error:
         with contextlib.suppress(OSError):
-            half.unlink()
+            if half is not None:
+                half.unlink()
         raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def add_line(path: Path, line: str) -> None:
+    """Add a line to a file that people edit as well: as `write_whole`, and nothing of theirs is lost.
+
+    Raises
+    ------
+    InputError : it can't be read or written; then it is as it was
+    """
+    try:
+        before = path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    if before and not before.endswith(b"\n"):
+        before += b"\n"
+    write_whole(path, before + line.encode() + b"\n")
 
 
 def whole_lines(path: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -118,6 +119,29 @@ def test_a_log_that_cannot_be_read_does_not_stop_the_others(many: Path) -> None:
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["predict", str(CASE)],
+        ["predict", "--json", str(CASE), str(CASE)],
+        ["predict", "-q", "-"],
+        ["report", "-o", "-", str(CASE)],
+        ["categories"],
+        ["generate", "--list"],
+        ["predict", "--help"],
+    ],
+    ids=lambda c: " ".join(c[:1] + [w for w in c if w.startswith("-")]),
+)
+def test_a_reader_that_is_gone_is_no_mistake(command: list[str]) -> None:
+    """The status is that of `grep` and others in the same place."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    line = [sys.executable, "-m", "ddpclassify", *command]
+    done = subprocess.run(line, stdin=subprocess.DEVNULL, stdout=write_end, stderr=subprocess.PIPE)
+    os.close(write_end)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_a_reader_that_has_seen_enough_ends_it_without_a_word(many: Path) -> None:
     command = [sys.executable, "-m", "ddpclassify", "predict", "-q", "--jobs", "2", "--each", str(many)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
@@ -126,6 +150,7 @@ def test_a_reader_that_has_seen_enough_ends_it_without_a_word(many: Path) -> Non
         job.stdout.readline()
         job.stdout.close()
         assert job.stderr.read() == b""
+    assert job.returncode == 141
 
 
 def test_verbose_and_quiet_exclude_each_other() -> None:

@@ -213,6 +213,18 @@ def test_an_elastic_error_file() -> None:
     assert (event.exception, event.line.number) == ("ValueError", 1)
 
 
+def test_a_traceback_in_one_row_of_a_shippers_json() -> None:
+    row = '{"message": "Traceback (most recent call last):\\n  File \\"t.py\\", line 1, in f\\n    g()\\nValueError: x\\u001b[2J\\ud800\\n", "rank": 3}'
+    (event,) = exceptions("ok\n" + row)
+    assert (event.exception, event.text, event.rank, event.line.number) == ("ValueError", "x?", 3, 2)
+    assert [frame.line for frame in event.frames] == [1]
+
+
+def test_what_is_no_elastic_error_file_is_none() -> None:
+    for text in ("{", '{"a":' * 1500, "[1]", '{"message": 1}', '{"message": {"extraInfo": {"py_callstack": 3}}}'):
+        assert not exceptions(text + ' "py_callstack"'), text
+
+
 def test_harmless_words_are_no_events() -> None:
     assert not events_of("""
         Setting OMP_NUM_THREADS environment variable for each process to be 1 in default

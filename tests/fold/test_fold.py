@@ -9,7 +9,7 @@ from ddpclassify.fold import fold
 from ddpclassify.fold.normalise import MASKS, skeleton
 from ddpclassify.ranks import attribute
 from ddpclassify.read import read
-from ddpclassify.types import Failure
+from ddpclassify.types import Excerpt, Failure, RawLine, SourceFile
 
 
 def failures_of(*lines: str) -> tuple[Failure, ...]:
@@ -65,3 +65,11 @@ def test_a_failure_after_which_training_goes_on_has_recovered() -> None:
         "[rank0]: step 7 loss 0.2",
     )
     assert failure.recovered
+
+
+def test_no_more_than_so_many_failures_are_told_apart() -> None:
+    letters = "ghijklmnopqrstuvwxyz"
+    said = [f"[rank0]: RuntimeError: {a}{b}{c}" for a in letters for b in letters for c in letters]
+    lines = tuple(RawLine(0, n, text) for n, text in enumerate(said, 1))  # reading would leave some out already
+    log = Excerpt("x", (SourceFile("x"),), lines, len(lines), 1)
+    assert len(fold(extract(attribute(log))).failures) == 4096

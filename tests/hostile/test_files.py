@@ -1,4 +1,7 @@
-"""Nasty files, made on the fly: every one is read as far as it goes or refused in one line; no crash, no hang."""
+"""Nasty files, made on the fly: every one is read as far as it goes or refused in one line; no crash, no hang.
+
+One million equal tracebacks and a line of 100 MB; `DDPCLASSIFY_SIZES=10` makes them ten million and a gigabyte.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +26,7 @@ from ddpclassify.types import Diagnosis, InputError
 
 CASES = sorted((Path(__file__).parent.parent / "cases").glob("*.log"))
 TRACEBACK = b'[rank1]: Traceback (most recent call last):\n[rank1]:   File "t.py", line 3, in f\n[rank1]: KeyError: 5\n'
+TIMES = int(os.environ.get("DDPCLASSIFY_SIZES", "1"))
 MEMORY = 1 << 30  # bytes of address space that any of these may take
 try:
     from backports import zstd
@@ -35,6 +40,10 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+def little_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
 def predict(*args: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     """Run the command as people do, in little memory and time."""
     return subprocess.run(
@@ -43,7 +52,7 @@ def predict(*args: str, data: bytes | None = None) -> subprocess.CompletedProces
         stdin=None if data is not None else subprocess.DEVNULL,
         capture_output=True,
         timeout=120,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+        preexec_fn=little_memory,
     )
 
 
@@ -65,11 +74,13 @@ def shown(lines: list[bytes]) -> Diagnosis:
 
 
 def test_a_log_cut_at_every_byte() -> None:
-    log = CASES[0].read_bytes()
-    for end in range(0, min(len(log), 6000), 7):
+    log = min(CASES, key=lambda case: case.stat().st_size).read_bytes()
+    for end in range(len(log)):
         shown(log[:end].split(b"\n"))
-    for end in range(700):
-        shown(log[:end].split(b"\n"))
+    for case in CASES:
+        log = case.read_bytes()
+        for end in range(0, len(log), 61):
+            shown(log[:end].split(b"\n"))
 
 
 def test_a_log_in_any_order() -> None:
@@ -122,22 +133,53 @@ def test_tracebacks_in_tracebacks_ten_thousand_deep() -> None:
     shown([b"  " * i + b"| Exception Group Traceback (most recent call last):" for i in range(2000)])
 
 
-def test_a_million_equal_tracebacks(tmp_path: Path) -> None:
-    log = tmp_path / "x.log"
-    with log.open("wb") as file:
-        for _ in range(1000):
-            file.write(TRACEBACK * 1000)
-    done = predict(str(log))
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["lines"] == 3_000_000
+@pytest.mark.parametrize("opening", ['{"log": [', '{"a":', '{"py_callstack": [[', "[{", '{"message": {"extraInfo": {'])
+def test_json_nested_deeper_than_python_goes(opening: str) -> None:
+    shown([(opening * 9000)[:8000].encode(), *TRACEBACK.split(b"\n")])
 
 
-def test_a_line_of_a_hundred_megabytes(tmp_path: Path) -> None:
-    log = tmp_path / "x.log"
-    with log.open("wb") as file:
-        for _ in range(100):
-            file.write(b"Error: x " * (1_000_000 // 9))
-    assert json.loads(predict(str(log)).stdout)["lines"] == 1
+def test_tables_and_labels_nested_deeper_than_python_goes(tmp_path: Path) -> None:
+    from ddpclassify.baselines.writers import Writers
+    from ddpclassify.corpus import load_corpus
+    from ddpclassify.corpus.check import check
+    from ddpclassify.evaluation.prediction import read_answers
+    from ddpclassify.tables import read_toml
+
+    for name in ("labels.jsonl", "categories.toml"):
+        (tmp_path / name).write_text(("a = " if name.endswith("toml") else "") + "[" * 100_000)
+    with pytest.raises(InputError, match="nested too deep"):
+        load_corpus(tmp_path)
+    with pytest.raises(InputError, match="nested too deep"):
+        read_answers(tmp_path / "labels.jsonl", ["x"])
+    assert "nested too deep" in next(check(tmp_path))
+    assert len(Writers().read(1, "[" * 4000)) == 1
+    with pytest.raises(ValueError, match="not a TOML file"):
+        read_toml(tmp_path / "categories.toml")
+
+
+def streamed(piece: bytes, times: int) -> dict[str, Any]:
+    """Diagnose a piece that comes again and again, which at ten times is more than the memory that is allowed."""
+    command = [sys.executable, "-m", "ddpclassify", "predict", "--json"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=little_memory
+    ) as job:
+        assert job.stdin is not None
+        for _ in range(times):
+            job.stdin.write(piece)
+        out, err = job.communicate(timeout=600)
+    assert (job.returncode, err) == (0, b"")
+    answer: dict[str, Any] = json.loads(out)
+    assert answer["bytes"] == len(piece) * times
+    return answer
+
+
+def test_millions_of_equal_tracebacks() -> None:
+    answer = streamed(TRACEBACK * 10_000, 100 * TIMES)
+    assert answer["lines"] == 3_000_000 * TIMES
+
+
+def test_a_line_without_end() -> None:
+    assert streamed(b"Error: x " * 111_112, 100 * TIMES)["lines"] == 1
 
 
 @pytest.mark.parametrize("kind", PACK)
@@ -174,6 +216,7 @@ def test_a_folder_of_traps(tmp_path: Path) -> None:
     (tmp_path / "rank5.log").mkdir()
     (tmp_path / "1²2rank٣\n\x1b[31m.log").write_bytes(TRACEBACK)
     (tmp_path / "rank6.log.gz").write_bytes(b"\x1f\x8bgarbage")
+    (tmp_path / "rank7.log").symlink_to("/proc/self/mem")  # a file that even its owner can't read
     done = predict(str(tmp_path))
     assert done.returncode == 0
     assert json.loads(done.stdout)["lines"] == 6
@@ -212,13 +255,37 @@ def test_a_file_that_shrinks_or_vanishes_while_it_is_read(tmp_path: Path, monkey
             assert "\n" not in str(error)
 
 
-def test_predict_opens_no_socket(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["predict", "{case}"],
+        ["predict", "--json", "--each", "{cases}"],
+        ["report", "{case}", "-o", "-"],
+        ["split", "{case}", "-o", "{out}"],
+        ["run", "--logs", "{out}", "--", "sh", "-c", "cat {case}; exit 3"],
+        ["watch", "{case}", "--once", "--settle", "0"],
+        ["fleet", "{cases}", "-o", "{out}"],
+        ["label", "{out}"],
+        ["model"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_no_command_opens_a_socket_to_others(command: list[str], tmp_path: Path) -> None:
+    """Only what stays on the machine (`AF_UNIX`, which processes of one pool use) is let through."""
+    (tmp_path / "one.log").write_bytes(TRACEBACK)
+    filled = [word.format(case=CASES[0], cases=CASES[0].parent, out=tmp_path) for word in command]
+    if command[0] in ("split", "fleet"):
+        filled[-1] = str(tmp_path / "new")
     code = (
         "import socket, sys\n"
-        "def no(*a, **k): raise AssertionError('a socket')\n"
-        "socket.socket.__init__ = socket.create_connection = socket.getaddrinfo = no\n"
-        "sys.addaudithook(lambda event, args: no() if event.startswith('socket.') else None)\n"
-        f"sys.argv = ['ddpclassify', 'predict', {str(CASES[0])!r}]\nfrom ddpclassify.cli import main\nmain()"
+        "def hook(event, args):\n"
+        "    if event in ('socket.getaddrinfo', 'socket.gethostbyname'):\n"
+        "        raise AssertionError(event)\n"
+        "    if event in ('socket.connect', 'socket.bind', 'socket.sendto') and args[0].family != socket.AF_UNIX:\n"
+        "        raise AssertionError(event)\n"
+        "sys.addaudithook(hook)\n"
+        f"sys.argv = ['ddpclassify', *{filled!r}]\nfrom ddpclassify.cli import main\nmain()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode in (0, 3, 10), done.stderr
+    assert "AssertionError" not in done.stderr

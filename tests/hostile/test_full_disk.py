@@ -16,7 +16,7 @@ CASES = ROOT / "tests" / "cases"
 CASE = str(CASES / "oom-one-of-eight-then-watchdogs.log")
 
 
-def ddp(*args: object, room: int | None = None) -> subprocess.CompletedProcess[str]:
+def ddp(*args: object, room: int | None = None, said: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command; no file may grow beyond `room` bytes, which fails as a full disk does."""
 
     def limit() -> None:
@@ -24,7 +24,7 @@ def ddp(*args: object, room: int | None = None) -> subprocess.CompletedProcess[s
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
     command = [sys.executable, "-m", "ddpclassify", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, stdin=subprocess.DEVNULL)
+    return subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, input=said)
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> None:
@@ -76,6 +76,18 @@ def test_a_model_stays_as_it_was(tmp_path: Path) -> None:
     refused(ddp("train", corpus, "-o", model, "--jobs", 1, room=20_000))
     assert {name: data for name, data in content(model).items() if name != "card.new.json"} == old
     assert ddp("predict", "--model", model, CASE).returncode == 0
+
+
+def test_labels_stay_and_the_next_are_added_once_there_is_room(tmp_path: Path) -> None:
+    for case in CASES.glob("*.log"):
+        shutil.copy(case, tmp_path)
+    labels = tmp_path / "labels.jsonl"
+    refused(ddp("label", tmp_path, "-j", 1, said="a\na\na\n", room=200))  # room for one
+    first = labels.read_bytes()
+    assert (first.count(b"\n"), first[-1:]) == (1, b"\n")
+    assert ddp("label", tmp_path, "-j", 1, said="a\na\n").returncode == 0
+    assert labels.read_bytes().startswith(first)
+    assert labels.read_bytes().count(b"\n") == 3
 
 
 def test_a_corpus_is_finished_once_there_is_room(tmp_path: Path) -> None:

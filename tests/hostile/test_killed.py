@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ddpclassify.files import alone, write_whole
+from ddpclassify.files import add_line, alone, write_whole
 from ddpclassify.model import load
 from ddpclassify.types import InputError
 
@@ -80,7 +80,7 @@ def test_a_model_written_again_and_again_is_whole_at_any_moment(tmp_path: Path) 
         "for p, name in itertools.cycle([(parts, 'shipped'), (other, 'other')]):\n"
         "    save(p, {**card, 'name': name}, out)\n"
     )
-    for _ in killed_at_random([sys.executable, "-c", write, str(shipped), str(tmp_path)], 1.5, 21):
+    for _ in killed_at_random([sys.executable, "-c", write, str(shipped), str(tmp_path)], 1.5, 12):
         if (tmp_path / "card.json").exists():
             parts, card = load(tmp_path)
             assert card["name"] == ("other" if len(parts.cause.terms) == len(parts.rank.terms) else "shipped")
@@ -99,6 +99,39 @@ def test_generate_goes_on_to_the_same_corpus(tmp_path: Path) -> None:
             out.rename(tmp_path / f"finished{finished}")
     whole_run([*line, str(tmp_path / "out0")])
     assert content(tmp_path / "out0") == content(tmp_path / "quiet")
+
+
+def test_label_keeps_all_that_was_answered(tmp_path: Path) -> None:
+    """Killed while it writes a label: all labels before are there, and that one wholly or not at all."""
+    folder, labels = tmp_path / "logs", tmp_path / "logs" / "labels.jsonl"
+    folder.mkdir()
+    for number in range(30 * TIMES):
+        (folder / f"{number}.log").write_bytes(CASES[number % len(CASES)].read_bytes())
+    rng, before = random.Random(5), b""
+    for _ in range(9 * TIMES):
+        with subprocess.Popen(
+            command("label", folder, "-j", 1), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for _ in range(rng.randrange(1, 4)):
+                shown = b""
+                while b"[q]uit" not in shown:
+                    shown += (piece := os.read(process.stdout.fileno(), 1 << 16))
+                    assert piece, shown
+                before = labels.read_bytes() if labels.exists() else b""  # all that is answered by now
+                process.stdin.write(b"a\n")
+                process.stdin.flush()
+            time.sleep(rng.uniform(0, 0.01))
+            os.killpg(process.pid, signal.SIGKILL)
+        now = labels.read_bytes() if labels.exists() else b""
+        assert now.startswith(before)
+        assert now.count(b"\n") - before.count(b"\n") in (0, 1)
+        assert now == b"" or now.endswith(b"}\n")
+    subprocess.run(command("label", folder, "-j", 1), input=b"a\n" * 30 * TIMES, check=True, capture_output=True)
+    logs = [json.loads(row)["log"] for row in labels.read_text().splitlines()]
+    assert sorted(logs) == sorted(path.name for path in folder.glob("*.log"))
+    assert [path.name for path in folder.glob(".*")] == []
 
 
 def test_fleet_loses_and_doubles_nothing(tmp_path: Path) -> None:
@@ -147,6 +180,7 @@ def test_a_folder_has_one_writer_until_it_ends_in_any_way(tmp_path: Path) -> Non
         for rival in (
             command("train", tmp_path / "corpus", "-o", tmp_path),
             command("generate", "--rendered", "--count", 3, "-o", tmp_path),
+            command("label", tmp_path),
         ):
             if rival[3] == "train":
                 subprocess.run(
@@ -183,3 +217,35 @@ def test_what_can_not_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Is a directory"):
         write_whole(tmp_path, "x")
     assert list(tmp_path.parent.glob(".*.half")) == []
+
+
+def test_a_link_and_who_may_read_a_file_stay(tmp_path: Path) -> None:
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("old")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    write_whole(link, "new")
+    assert (link.is_symlink(), file.read_text(), file.stat().st_mode & 0o777) == (True, "new", 0o640)
+
+
+def test_a_device_and_a_pipe_are_written_into_and_stay(tmp_path: Path) -> None:
+    (tmp_path / "null").symlink_to("/dev/null")
+    write_whole(tmp_path / "null", "x")
+    assert Path("/dev/null").is_char_device()
+    with pytest.raises(InputError, match="No space left"):
+        write_whole(Path("/dev/full"), "x")
+    line = command("report", CASES[0], "-o", "/dev/stdout")
+    assert subprocess.run(line, capture_output=True, text=True).stdout.startswith("<!DOCTYPE html>")
+    for folder in (Path("/"), Path()):
+        with pytest.raises(InputError, match="Is a directory"):
+            write_whole(folder, "x")
+
+
+def test_a_line_is_added_below_what_people_wrote(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    for line in ("one", "two"):
+        add_line(file, line)
+    assert file.read_text() == "one\ntwo\n"
+    file.write_text("by hand, without an end")
+    add_line(file, "three")
+    assert file.read_text() == "by hand, without an end\nthree\n"

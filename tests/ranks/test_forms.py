@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,3 +92,21 @@ def test_a_shippers_program_tag_is_no_part_of_the_line() -> None:
 def test_a_host_with_a_containers_hash_is_a_host() -> None:
     lines = lines_of(*(f"2025-02-26T15:02:{n:02d}Z cn038-b2b64b Traceback (most recent call last):" for n in range(20)))
     assert {(line.host, line.text) for line in lines} == {("cn038-b2b64b", "Traceback (most recent call last):")}
+
+
+@pytest.mark.parametrize(
+    ("row", "rank", "text"),
+    [
+        ({"log": "[rank3]: KeyError: 1\n", "stream": "stderr", "time": "2026-12-01T12:00:00.123Z"}, 3, "KeyError: 1"),
+        ({"message": "KeyError: 1", "rank": 3, "level": "ERROR"}, 3, "KeyError: 1"),
+        ({"msg": "KeyError: 1", "rank": True}, None, "KeyError: 1"),
+        ({"log": "a\n\rb\x1b[2J\u202e\x9bc\ud800"}, None, "a\nbc?"),
+        ({"log": "x", "rank": 10**30}, None, "x"),
+        ({"log": 3}, None, None),
+        ([1], None, None),
+    ],
+)
+def test_a_shippers_json_is_taken_out_of_its_row_and_harmless(row: object, rank: int | None, text: str | None) -> None:
+    raw = json.dumps(row)
+    (line,) = lines_of(raw)
+    assert (line.rank, line.text) == (rank, raw if text is None else text)

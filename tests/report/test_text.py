@@ -223,7 +223,14 @@ def test_long_lists_of_ranks_are_counted() -> None:
 
 
 def test_an_empty_log_is_called_empty() -> None:
-    assert "missing  The log holds no line." in text_report(load_model().diagnose([]))
+    for log in ([], [" ", "\t", "\x1b[0m", ""]):
+        diagnosis = load_model().diagnose(log)
+        assert (diagnosis.category, diagnosis.scope, diagnosis.culprit_ranks) == ("unknown", "unknown", [])
+        assert diagnosis.culprit_confidence == 0
+        text = text_report(diagnosis)
+        assert "who      the log does not tell which rank" in text
+        assert "missing  The log holds no line." in text
+        assert "Nothing in the log names the rank" not in text
 
 
 def test_nothing_but_printable_characters(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from ddpclassify.baselines.writers import Line
 
 _WORLD = re.compile(
     r"(?<![A-Za-z_])world[_ ]size[\x27\"]?\s*[=:]\s*(\d+)|nranks (\d+)|Starting with (\d+) processes|MEMBER: \d+/(\d+)"
-    r"|worker group of size (\d+)|options: size: (\d+)|num_processes[\x27\"]?[=: ]+(\d+)|\d+/(\d+) clients joined"
+    r"|worker group of size (\d+)|options: size: (\d+)|num_processes[\x27\"]?[=: ]+(\d+)|\d/(\d+) clients joined"
     r"|(?:mpirun|mpiexec) .{0,40}-np? (\d+)|--ntasks[= ](\d+)|global_world_sizes=\[(\d+)",
     re.I,
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
+
+from ddpclassify.foreign import from_json
 
 MAX_CHARS = 2000  # of a line that are looked at: bounds the time of every pattern
 _MAX_PREFIXES = 7
@@ -22,7 +23,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("inner", r"\[(?:Rank|RANK) (\d+)\]:? ?"),  # may be a rank inside a group
     ("local", r"\[rank: (\d+)\] ?"),
     ("local", r"\[[a-z_]{3,}(\d+)\]:"),
-    ("device", r"[\w.-]+:\d+:\d+ \[(\d+)\] "),
+    ("device", r"[\w.-]{1,253}:\d+:\d+ \[(\d+)\] "),
     ("ray", r"\((?:\w+ )?pid=(\d+)(?:, ip=[\d.]+)?\) "),
     ("tag", r"\((?:raylet|autoscaler|TrainController)[^)]{0,40}\) "),
     ("cpp", r"\[[FEWI](?:\d{3,4} [\d:.]+)? ?[\w./]+:\d+\] ?"),
@@ -30,8 +31,8 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("inner", r"\[PG (?:ID|GUID)? ?[^\]]{0,60}?Rank (\d+)\] ?"),
     ("task", r"\s{0,3}(\d{1,4}): "),
     ("bracket", r"\[(\d{1,4})\] "),
-    ("pod", r"\[pod/[^\]\s]{1,120}\] |[a-z][a-z0-9-]*-\d+ pytorch "),
-    ("host", r"(?:[a-z][a-z0-9.-]*\d|[a-z][a-z0-9-]*-\d+)(?::| +\|) "),
+    ("pod", r"\[pod/[^\]\s]{1,120}\] |[a-z][a-z0-9-]{0,252}-\d+ pytorch "),
+    ("host", r"(?:[a-z][a-z0-9.-]{0,252}\d|[a-z][a-z0-9-]{0,252}-\d+)(?::| +\|) "),
 )
 _FORM = re.compile("|".join(f"(?P<{kind}_{i}>{form})" for i, (kind, form) in enumerate(_FORMS)))
 _NUMBERED = frozenset(kind for kind, form in _FORMS if r"(\d" in form)
@@ -132,7 +133,7 @@ class Writers:
 def _shipped(raw: str) -> str:
     """Return the text inside a log shipper's JSON line, or the line itself."""
     try:
-        row = json.loads(raw[: 2 * MAX_CHARS])
+        row = from_json(raw[: 2 * MAX_CHARS])
     except ValueError:
         return raw
     if not isinstance(row, dict):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -29,6 +31,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "model": "Show what a model holds: corpus, figures, weightiest terms.",
     },
 }
+
+_READER_GONE = 128 + 13  # 13: SIGPIPE
 
 HELP = """Read the log of a failed distributed PyTorch job and say what happened.
 
@@ -64,6 +68,15 @@ class Lazy(click.Group):
             ctx.fail(f"no such command {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Our reader is gone, as `head` is once it has seen enough. That is no mistake: not a word, and the status
+            # of programs that the signal ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # takes what is still to be flushed
+            ctx.exit(_READER_GONE)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in SECTIONS.items():
             with formatter.section(title):
@@ -90,9 +103,6 @@ def main() -> None:
     except InputError as error:
         click.echo(f"ddpclassify: {error}", err=True)
         sys.exit(1)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
     except OSError as error:  # no room, no right, a device that is gone: nothing that a traceback would explain
         where = f"{error.filename}: " if error.filename else ""
         click.echo(f"ddpclassify: {where}{error.strerror or error}", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +41,11 @@ def label(folder: Path, model_path: Path | None, jobs: int) -> None:
 
 def _label(folder: Path, model_path: Path | None, jobs: int) -> None:
     from ddpclassify.corpus import LABELS, load_corpus
-    from ddpclassify.files import whole_lines
+    from ddpclassify.files import add_line
     from ddpclassify.report.text import text_report
     from ddpclassify.train.choice import next_to_label
 
     file = folder / LABELS
-    whole_lines(file)
     done = {each.log for each in load_corpus(folder)} if file.is_file() and file.stat().st_size else set[str]()
     found = _diagnoses(folder, model_path, jobs)
     labelled = [found.pop(log) for log in sorted(done & set(found))]
@@ -61,8 +61,7 @@ def _label(folder: Path, model_path: Path | None, jobs: int) -> None:
             break
         del found[log]
         if row is not None:
-            with file.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps({"log": log, **row}, ensure_ascii=False) + "\n")
+            add_line(file, json.dumps({"log": log, **row}))
             labelled.append(diagnosis)
     click.echo(f"{len(labelled)} logs labelled in {file}" + (f", {len(found)} left" if found else ""))
 
@@ -127,8 +126,7 @@ def _corrected(diagnosis: Diagnosis) -> dict[str, Any]:
     from ddpclassify.corpus import SCOPES
 
     row = _proposed(diagnosis)
-    guess = diagnosis.candidates[0]["category"]
-    row["category"] = click.prompt("category (? lists them)", default=guess, value_proc=_category)
+    row["category"] = _prompt("category (? lists them)", diagnosis.candidates[0]["category"], _category)
     if row["category"] == "no_failure":
         return row | {"scope": "none", "culprit_ranks": [], "evidence_lines": []}
     scope = diagnosis.scope if diagnosis.scope != "none" else "unknown"
@@ -138,9 +136,18 @@ def _corrected(diagnosis: Diagnosis) -> dict[str, Any]:
         proposed = ",".join(map(str, diagnosis.culprit_ranks)) or None
         row["culprit_ranks"] = click.prompt("culprit ranks", default=proposed, value_proc=_numbers)
     proposed = ",".join(map(str, row["evidence_lines"]))
-    lines = click.prompt("lines that prove it", default=proposed, show_default=True)
-    row["evidence_lines"] = [int(x) if x.isdigit() else x for part in lines.split(",") if (x := part.strip())]
+    lines = _prompt("lines that prove it", proposed, str)
+    row["evidence_lines"] = [int(x) if x.isdecimal() else x for part in lines.split(",") if (x := part.strip())]
     return row
+
+
+def _prompt(text: str, proposed: str, value: Callable[[str], str]) -> str:
+    """Ask with a proposal that comes from a log's name or a model file, and must not steer the terminal."""
+    from ddpclassify.report.words import clean
+
+    shown = f"{text} [{clean(proposed)}]" if proposed else text
+    answer: str = click.prompt(shown, default=proposed, show_default=False, value_proc=value)
+    return answer
 
 
 def _category(text: str) -> str:
@@ -162,6 +169,6 @@ def _category(text: str) -> str:
 
 def _numbers(text: str) -> list[int]:
     parts = [part.strip() for part in str(text).split(",")]
-    if not all(part.isdigit() for part in parts):
+    if not all(part.isdecimal() for part in parts):
         raise click.UsageError("give rank numbers, like 0,3")
     return sorted(map(int, parts))

@@ -60,9 +60,11 @@ def _export(found: Model, output: Path) -> None:
 
 def _weights(found: Model, category: str) -> list[tuple[str, float]]:
     """Return the inputs of greatest weight for a category, the weightiest first."""
+    from ddpclassify.report.words import clean
+
     part = found.parts.category
     if category not in part.classes:
-        raise click.UsageError(f"the model does not know {category!r}; it knows {', '.join(part.classes)}")
+        raise click.UsageError(f"the model does not know {category!r}; it knows {clean(', '.join(part.classes))}")
     wanted = part.classes.index(category)
     sign = 1.0
     if len(part.intercept) == 1:  # of two categories, the one output speaks for the second

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ddpclassify.foreign import from_json
 from ddpclassify.types import InputError
 
 __all__ = ["CATEGORIES", "LABELS", "SCOPES", "Labelled", "load_corpus"]
@@ -90,7 +91,7 @@ def _from_labels(labels: Path) -> list[Labelled]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                out.append(_labelled(labels.parent, json.loads(line)))
+                out.append(_labelled(labels.parent, from_json(line)))
             except json.JSONDecodeError as error:
                 raise InputError(f"{labels}:{number}: not JSON: {error.msg}, column {error.colno}") from error
             except ValueError as error:

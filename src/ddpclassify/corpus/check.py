@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from ddpclassify import taxonomy
 from ddpclassify.corpus import CATEGORIES, LABELS, Labelled, _labelled, _unpacked
 from ddpclassify.corpus.lines import read_lines
+from ddpclassify.foreign import from_json
 from ddpclassify.types import InputError
 
 __all__ = ["check"]
@@ -22,7 +22,7 @@ _RANK = re.compile(
     r"|^ *(\d{1,5})(?:: |\t)"
 )
 # Installed packages lie below these in a recorded log; any other place is one of the machine that recorded it.
-_INSTALLED = re.compile(r"([^\s'\"(<>,:]*)/lib/python3")
+_INSTALLED = re.compile(r"(?<![^\s'\"(<>,:])([^\s'\"(<>,:]*)/lib/python3")
 _INVENTED = ("/opt/conda/envs/train", "/opt/conda", "/usr", "/usr/local")
 _SCRATCH = re.compile(r"ddpclassify-jobs-|/job-[a-z0-9_]{8}\b")
 
@@ -46,7 +46,7 @@ def check(corpus: str | Path) -> Iterator[str]:
         if not line.strip():
             continue
         try:
-            each = _labelled(folder, json.loads(line))
+            each = _labelled(folder, from_json(line))
         except ValueError as error:
             yield f"{LABELS}:{number}: {error}"
             continue

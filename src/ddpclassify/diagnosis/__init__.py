@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ddpclassify import taxonomy
-from ddpclassify.diagnosis.missing import missing_evidence
+from ddpclassify.diagnosis.missing import is_said, missing_evidence
 from ddpclassify.features import Described
 from ddpclassify.model import Answers
 from ddpclassify.types import Diagnosis, Event, Failure, InputError
@@ -33,7 +33,8 @@ def decide(described: Described, answers: Answers, card: dict[str, Any]) -> Diag
     known = confidence >= float(card.get("threshold", 0.0))
     category = best if known else UNKNOWN
     reason = answers.reason if known else None
-    scope, ranks, certainty = _culprit(answers, best)
+    # A log without a word is like none that the models learned from, and blames nobody.
+    scope, ranks, certainty = _culprit(answers, best) if is_said(log) else (UNKNOWN, [], 0.0)
     evidence = [] if best == "no_failure" and known else _evidence(described, answers, ranks)
     origin, retry, advice = _advice(category, reason, card.get("categories"))
     progress = {

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from ddpclassify.features import Described
 from ddpclassify.language import say
+from ddpclassify.types import Attributed
 
 # (what holds for such a log, what to say); every row that holds is said.
 _ROWS: tuple[tuple[Callable[[Described, str, str], bool], str], ...] = (
     (
-        lambda d, scope, category: not d.folded.events.log.lines,
+        lambda d, scope, category: not is_said(d.folded.events.log),
         "The log holds no line. Keep both streams of the launcher and of every rank: `torchrun --log-dir logs --tee 3 train.py 2>&1 | tee full.log`.",
     ),
     (
@@ -18,7 +19,7 @@ _ROWS: tuple[tuple[Callable[[Described, str, str], bool], str], ...] = (
         "Only the launcher speaks here: no worker's own error is in the log. Keep it with `torchrun --log-dir logs --tee 3 …`, and decorate main() with `@record` (torch.distributed.elastic.multiprocessing.errors).",
     ),
     (
-        lambda d, scope, category: scope == "unknown",
+        lambda d, scope, category: scope == "unknown" and is_said(d.folded.events.log),
         "Nothing in the log names the rank. Mark the lines: `torchrun --tee 3`, `srun --label`, `mpirun --tag-output`, or a rank in your logging format.",
     ),
     (
@@ -42,6 +43,11 @@ _ROWS: tuple[tuple[Callable[[Described, str, str], bool], str], ...] = (
         "The process died without a word. Run with PYTHONFAULTHANDLER=1 and look at `dmesg -T | grep -i -E 'oom|segfault'` on its node.",
     ),
 )
+
+
+def is_said(log: Attributed) -> bool:
+    """Whether a log says anything at all."""
+    return any(line.raw.strip() for line in log.lines)
 
 
 def _spoke(described: Described) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ddpclassify.baselines import Answer
+from ddpclassify.foreign import from_json
 from ddpclassify.types import InputError
 
 __all__ = ["NO_ANSWER", "Prediction", "from_answer", "from_dict", "read_answers"]
@@ -84,7 +85,7 @@ def read_answers(path: Path, logs: Iterable[str]) -> list[Prediction]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = from_json(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{path}:{number}: not JSON: {error.msg}, column {error.colno}") from error
         if not isinstance(row, dict):

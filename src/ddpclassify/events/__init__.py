@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from ddpclassify.events.statements import fields, match
 from ddpclassify.events.tracebacks import Assembler, exception_line, is_header
+from ddpclassify.foreign import from_json
 from ddpclassify.patterns import lazy
+from ddpclassify.read.decode import harmless
 from ddpclassify.types import Attributed, Event, Events, Line
 
 __all__ = ["extract"]
@@ -110,11 +111,13 @@ def _step(text: str) -> int | None:
 
 
 def _unglued(lines: tuple[Line, ...]) -> Iterator[tuple[Line, str]]:
-    """Yield (line, text), with what unflushed progress bars and torn writes glued together taken apart."""
+    """Yield (line, text), with what a shipper, an unflushed progress bar or a torn write put into one taken apart."""
     for line in lines:
         text = line.text
         if text.startswith("{") and '"py_callstack"' in text and (stack := _error_json(text)):
-            for part in stack.splitlines():
+            text = stack
+        if "\n" in text:
+            for part in text.split("\n"):
                 yield line, part
             continue
         at = text.find("Traceback (most recent call last):", 1)
@@ -133,13 +136,13 @@ def _unglued(lines: tuple[Line, ...]) -> Iterator[tuple[Line, str]]:
 def _error_json(text: str) -> str:
     """The call stack of torchrun's error file (``@record``)."""
     try:
-        row = json.loads(text)
+        row = from_json(text)
     except ValueError:
         return ""
     message = row.get("message") if isinstance(row, dict) else None
     extra = message.get("extraInfo") if isinstance(message, dict) else None
     stack = extra.get("py_callstack") if isinstance(extra, dict) else None
-    return stack if isinstance(stack, str) else ""
+    return harmless(stack) if isinstance(stack, str) else ""
 
 
 def _named(event: Event) -> Event:

@@ -13,7 +13,7 @@ SCHEME = "folded@2026-12-01"
 """Name of the signature scheme. A change of what counts is a new name: stored signatures keep their meaning."""
 
 _KEPT_EVENTS = 8192  # of one failure; its count goes on
-_FAILURES = 4096  # distinct ones; what comes after is counted with the last
+_FAILURES = 4096  # distinct ones; further ones are left out
 _SKIP = {"table_root", "table_rank", "spawn_error", "ray_snippet", "clean_exit", "usage", "nccl_last"}
 # Fields that tell two statements apart (an exit by signal is not an exit with 1; another collective is another story).
 _TELLING = ("code", "signal", "op", "seq", "numel", "shape", "xid", "why")

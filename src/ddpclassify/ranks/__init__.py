@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from ddpclassify.foreign import from_json
 from ddpclassify.ranks.clock import Clock
 from ddpclassify.ranks.facts import attend, collect
 from ddpclassify.ranks.forms import FORMS, Form, by_start, kind_of
+from ddpclassify.read.decode import harmless
 from ddpclassify.types import Attributed, Excerpt, Line, RawLine, SourceFile
 
 __all__ = ["attribute", "believed", "json_body", "marked", "prefixes"]
@@ -140,9 +141,9 @@ _BODY_KEYS = ("log", "message", "msg", "text", "body")
 
 
 def json_body(text: str) -> str | None:
-    """Return the line inside a log shipper's JSON object (docker's json-file and its like)."""
+    """Return the line, or lines, inside a log shipper's JSON object (docker's json-file and its like)."""
     try:
-        row = json.loads(text)
+        row = from_json(text)
     except ValueError:
         return None
     if not isinstance(row, dict):
@@ -152,7 +153,7 @@ def json_body(text: str) -> str | None:
             stamp = next((row[k] for k in ("time", "timestamp", "ts", "@timestamp") if isinstance(row.get(k), str)), "")
             rank = row.get("rank")
             mark = f"[rank{rank}]: " if isinstance(rank, int) and not isinstance(rank, bool) else ""
-            return (f"{stamp} " if stamp else "") + mark + body.strip("\n")
+            return harmless((f"{stamp} " if stamp else "") + mark + body.strip("\r\n"))
     return None
 
 

@@ -24,3 +24,12 @@ def decode(line: bytes) -> str:
     if text.isprintable():
         return text
     return _CONTROLS.sub("", text)
+
+
+def harmless(text: str) -> str:
+    r"""Return what JSON had escaped, which `decode` has not seen, as `decode` would have it, line by line.
+
+    >>> harmless("\x1b[31mError\x1b[0m:\r\n  \ud800\u202e x")
+    'Error:\n  ? x'
+    """
+    return "\n".join(decode(line.encode("utf-8", "replace")) for line in re.split(r"[\r\n]+", text))

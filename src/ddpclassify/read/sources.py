@@ -29,7 +29,7 @@ _PATH_RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("rank", lazy(r"(?:^|/)(?P<rank>\d+)\.(?:log|out|err|txt)(?:\.\w+)?$")),
 )
-_HOST = lazy(r"(?:^|/)(?P<host>(?:node|host|pod|worker|ip)[-_]?[\w.-]*?\d+)(?=/|[-_.](?:rank|attempt|\d))", re.I)
+_HOST = lazy(r"(?:^|/)(?P<host>(?:node|host|pod|worker|ip)[-_]?[\w.-]{0,250}?\d)(?=/|[-_.](?:rank|attempt|\d))", re.I)
 _LOG_NAME = lazy(
     r"\.(?:log|out|err|txt|json|jsonl|stdout|stderr|\d+)(?:\.(?:gz|bz2|xz|zst))?$|^(?:stdout|stderr|log|out|err)$", re.I
 )
@@ -152,21 +152,23 @@ def _ahead(fill: Fill) -> Fill:
     return ahead(fill)
 
 
-def _unpacked(stream: io.BufferedIOBase, name: str) -> Fill:
-    some = False
+def _unpacked(unpack: Fill, name: str) -> Fill:
+    some = over = False
 
     def fill(view: memoryview) -> int:
-        nonlocal some
-        try:
-            piece = stream.read1(len(view))  # what there is: `readinto` would lose it when the file ends too early
-        except Exception as error:  # each codec has its own class of error; a half log is better than none
-            if not some:
-                raise InputError(f"{name}: can't be decompressed: {error}") from error
-            print(f"ddpclassify: {name}: damaged at its end ({error}); read up to there", file=sys.stderr)
-            return 0
-        view[: len(piece)] = piece
-        some = some or bool(piece)
-        return len(piece)
+        nonlocal some, over
+        n = 0
+        while n < len(view) and not over:
+            try:
+                got = unpack(view[n:])
+            except Exception as error:  # each codec has its own class of error; a half log is better than none
+                if not (some or n):
+                    raise InputError(f"{name}: can't be decompressed: {error}") from error
+                print(f"ddpclassify: {name}: damaged at its end ({error}); read up to there", file=sys.stderr)
+                got = 0
+            n, over = n + got, not got
+        some = some or n > 0
+        return n
 
     return fill
 
@@ -198,35 +200,60 @@ def _recoded(start: bytes, fill: Fill) -> Iterator[bytes]:
         yield decoder.decode(bytes(buffer[:n])).encode("utf-8", "replace")
 
 
-def _gzip(raw: io.BufferedReader) -> io.BufferedIOBase:
+# A codec that fails loses the piece that it is at, and the last lines are those that matter: so the pieces are small.
+_PIECE = 1 << 14
+
+
+def _gzip(raw: io.BufferedReader) -> Fill:
+    return from_pieces(_gunzipped(raw))
+
+
+def _gunzipped(raw: io.BufferedReader) -> Iterator[bytes]:
+    """Yield the content of all members of a gzip file; of one that ends early, all that it holds before the error."""
     try:
-        from isal.igzip import IGzipFile as GzipFile  # some three times faster
+        from isal import isal_zlib as codec  # some three times faster
     except ImportError:
-        from gzip import GzipFile
-    return cast("io.BufferedIOBase", GzipFile(fileobj=raw))
+        import zlib as codec  # type: ignore[no-redef]
+    member, data, more = codec.decompressobj(wbits=31), b"", False
+    while more or (data := data or raw.read1(_PIECE)):
+        if member.eof:
+            data = data.lstrip(b"\0")  # tapes are filled up with them
+            if not data:
+                continue
+            member = codec.decompressobj(wbits=31)
+        piece = member.decompress(data, _PIECE)
+        yield piece
+        more = len(piece) == _PIECE and not member.eof
+        data = member.unused_data if member.eof else member.unconsumed_tail
+    if not member.eof:
+        raise EOFError("it ends early")
 
 
-def _bzip2(raw: io.BufferedReader) -> io.BufferedIOBase:
+def _by_pieces(stream: io.BufferedIOBase) -> Fill:
+    return lambda view: stream.readinto1(view[:_PIECE])
+
+
+def _bzip2(raw: io.BufferedReader) -> Fill:
     from bz2 import BZ2File
 
-    return BZ2File(raw)
+    return _by_pieces(BZ2File(raw))
 
 
-def _xz(raw: io.BufferedReader) -> io.BufferedIOBase:
+def _xz(raw: io.BufferedReader) -> Fill:
     from lzma import LZMAFile
 
-    return LZMAFile(raw)
+    return _by_pieces(LZMAFile(raw))
 
 
-def _zstd(raw: io.BufferedReader) -> io.BufferedIOBase:
+def _zstd(raw: io.BufferedReader) -> Fill:
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
         from backports import zstd
-    return cast("io.BufferedIOBase", zstd.ZstdFile(raw))
+    return _by_pieces(cast("io.BufferedIOBase", zstd.ZstdFile(raw)))
 
 
-_CODECS: tuple[tuple[bytes, Callable[[io.BufferedReader], io.BufferedIOBase]], ...] = (
+_CODECS: tuple[tuple[bytes, Callable[[io.BufferedReader], Fill]], ...] = (
     (b"\x1f\x8b", _gzip),
     (b"BZh", _bzip2),
     (b"\xfd7zXZ\x00", _xz),

@@ -136,7 +136,7 @@ def _fit(
         LogisticRegression(C=c, max_iter=400, random_state=SEED)
         for c in (settings.c_cause, settings.c_scope, settings.c_rank)
     )
-    category_model = LinearSVC(C=settings.c_category, random_state=SEED)
+    category_model = LinearSVC(C=settings.c_category, dual="auto", random_state=SEED)
     groups = [s.group for s in samples]
 
     # 1. Which failure is the cause. Rows are failures; a log's rows share its weight. A label without evidence lines
