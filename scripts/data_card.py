@@ -37,7 +37,8 @@ Both hold invented users, hosts and paths only. `template` names the fault: spli
 
 Of the executed logs those named `logs/0...` were drawn with seed 11 by an earlier version with fewer faults and
 launchers, those named `logs/1...` are of the first 982 jobs of seed 1001, those named `logs/2...` of the 340 jobs of
-seed 1002. Logs whose label `ddpclassify generate --check` found at odds with the log are left out.
+seed 1002, those named `logs/3...` of those of the 1,700 jobs of seed 2003 with 3, 4 or 6 ranks in which some ranks, not
+all, have the fault. Logs whose label `ddpclassify generate --check` found at odds with the log are left out.
 
 Known gaps: no log of a real GPU job; executed jobs are of one PyTorch release and of one machine.
 """

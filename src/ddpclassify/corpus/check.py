@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 from ddpclassify import taxonomy
@@ -14,7 +14,7 @@ from ddpclassify.corpus.lines import read_lines
 from ddpclassify.foreign import from_json
 from ddpclassify.types import InputError
 
-__all__ = ["check"]
+__all__ = ["check", "tells_ranks"]
 
 # Every way in which a log names a rank that the launchers and programs of our corpora use.
 _RANK = re.compile(
@@ -126,10 +126,14 @@ def _of_culprits(each: Labelled, lines: list[str]) -> Iterator[str]:
             yield f"culprit {rank} in a job of {world} ranks"
     if not culprits:
         return
-    told = {int(m[1] or m[2]) for line in lines for m in _RANK.finditer(line)}
-    # A silent culprit is the one that is missing among the ranks that the log shows.
-    if culprits.isdisjoint(told) and not told & set(range(world if isinstance(world, int) else 1 << 16)):
+    if not tells_ranks(culprits, lines, world if isinstance(world, int) else 1 << 16):
         yield f"culprits {sorted(culprits)} are not in the log, nor is any other rank"
+
+
+def tells_ranks(culprits: Set[int], lines: Iterable[str], world: int) -> bool:
+    """Whether a log tells who the culprits are: it names one of them, or others, among whom the culprits are silent."""
+    told = {int(m[1] or m[2]) for line in lines for m in _RANK.finditer(line)}
+    return not culprits.isdisjoint(told) or not told.isdisjoint(range(world))
 
 
 def _of_names(lines: list[str]) -> Iterator[str]:

@@ -40,15 +40,19 @@ OF_A_HOST = {
     "build_error",
     "cuda_error",
     "dependency_error",
+    "external_service",
     "gpu_environment",
     "native_crash",
     "resource_limit",
     "shm_exhausted",
     "storage_error",
 }
-"""Categories whose faults may lie in one of several hosts: its driver, its disk, its packages, its limits."""
+"""Categories whose faults may lie in one of several hosts: its driver, disk, packages, limits, way out."""
 HOST_WIDE = 0.4
 """How often such a fault then shows on all ranks of one host, and on no other."""
+
+SHORT_FOR_SOME = {"shm_exhausted": 0.3, "resource_limit": 0.15, "storage_error": 0.1, "external_service": 0.1}
+"""How often what all ranks share runs out for some of them only."""
 
 RANK_ZERO = (
     "{site}/lightning_utilities/core/rank_zero.py | wrapped_fn | return fn(*args, **kwargs)",
@@ -265,6 +269,8 @@ class _Telling:
         choice = weighted(rng, where or {"all": 1.0})
         if choice == "launcher":
             return "launcher", ()
+        if choice == "all" and rng.random() < SHORT_FOR_SOME.get(self.category, 0.0):
+            choice = "some"
         of_host = choice == "some" or (choice == "all" and self.category in OF_A_HOST)
         if of_host and len(self.job.hosts) > 1 and rng.random() < HOST_WIDE:
             first = rng.randrange(len(self.job.hosts)) * self.job.per_node

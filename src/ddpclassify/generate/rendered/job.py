@@ -189,7 +189,7 @@ def _draw(rng: random.Random, needs: Mapping[str, Sequence[str]]) -> Job:
         world = min(world, 8)
     elif world > 8:
         nodes = max(world // 8, 1)
-    elif world >= 2 and world % 2 == 0 and rng.random() < 0.15:
+    elif world >= 2 and world % 2 == 0 and rng.random() < 0.25:
         nodes = 2 if world < 8 or rng.random() < 0.6 else 4
     user, project = rng.choice(WORDS["users"]), rng.choice(WORDS["projects"])
     workdir = rng.choice(WORKDIRS).format(user=user, project=project)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ddpclassify import __version__
+from ddpclassify.corpus.check import tells_ranks
 from ddpclassify.files import alone, whole_lines, write_whole
 from ddpclassify.types import InputError
 
@@ -136,6 +137,8 @@ def render_log(rng: random.Random, template: Template) -> Rendered | None:
             damage, lines = name, worse
             break
     if not certain(script, lines):
+        return None
+    if verdict[0] == "ranks" and not tells_ranks(set(verdict[1]), (line.text for line in lines), job.world_size):
         return None
     # A log cut within its last line has no final line feed.
     text = "\n".join(line.text for line in lines) + ("" if damage == "tail_cut" else "\n")
