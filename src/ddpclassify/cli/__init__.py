@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import gc
 import sys
 from importlib import import_module
 from typing import Any
@@ -98,6 +99,7 @@ def main() -> None:
     """Run the command line; a user's mistake never shows a traceback."""
     from ddpclassify.types import InputError
 
+    gc.set_threshold(50_000)  # the usual 700 costs a diagnosis some 5 % of its time, and finds nothing to free
     try:
         cli.main(prog_name="ddpclassify")
     except InputError as error:
