@@ -99,7 +99,7 @@ def is_executed(sample: Sample) -> bool:
 
 @dataclass(frozen=True)
 class Variant:
-    """A category model; by default the one that the package trains."""
+    """A category model; by default the one that the package trains, but for the copies of `dropped`."""
 
     model: Any = field(default_factory=lambda: LinearSVC(C=NOW.c_category, random_state=SEED))
     words: Callable[[Log], list[str]] | None = likeliest
@@ -123,7 +123,7 @@ def sgd(loss: str, alpha: float) -> Variant:
 
 
 VARIANTS: dict[str, dict[str, Variant]] = {
-    "As trained": {"linear SVC, C = 0.3, words of the likeliest cause": Variant()},
+    "As trained, without copies": {"linear SVC, C = 0.3, words of the likeliest cause": Variant()},
     "Estimator": {
         **{f"linear SVC, C = {c:g}": svc(C=c) for c in (0.1, 1, 3)},
         "linear SVC, balanced classes": svc(class_weight="balanced"),
