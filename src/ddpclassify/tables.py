@@ -19,5 +19,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         return cast("dict[str, Any]", toml.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, RecursionError) as error:  # a syntax error, a byte that is no UTF-8, or nested too deep
+    except RecursionError:
+        raise ValueError(f"{path}: not a TOML file: nested too deep") from None
+    except ValueError as error:  # a syntax error, or a byte that is no UTF-8
         raise ValueError(f"{path}: not a TOML file: {error}") from None

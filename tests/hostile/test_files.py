@@ -151,10 +151,13 @@ def test_tables_and_labels_nested_deeper_than_python_goes(tmp_path: Path) -> Non
         load_corpus(tmp_path)
     with pytest.raises(InputError, match="nested too deep"):
         read_answers(tmp_path / "labels.jsonl", ["x"])
-    assert "nested too deep" in next(check(tmp_path))
     assert len(Writers().read(1, "[" * 4000)) == 1
-    with pytest.raises(ValueError, match="not a TOML file"):
+    with pytest.raises(ValueError, match="not a TOML file: nested too deep"):
         read_toml(tmp_path / "categories.toml")
+    with pytest.raises(InputError, match="nested too deep"):
+        list(check(tmp_path))
+    (tmp_path / "categories.toml").unlink()
+    assert "nested too deep" in next(check(tmp_path))
 
 
 def streamed(piece: bytes, times: int) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def test_a_log_that_shows_only_what_good_runs_show_and_ends_well_is_well(model: 
     folded, found = model.explain(late, healthy=[good])
     assert (len(folded.failures), len(folded.apart)) == (0, 1)
     assert (found.category, found.scope, found.evidence) == ("no_failure", "none", [])
-    assert found.confidence > model.diagnose(late).confidence
+    assert found.confidence > 0.8
     doubtful = replace(good, category="cuda_oom")
     assert not model.explain(late, healthy=[doubtful])[0].apart
 

@@ -80,7 +80,7 @@ def test_card_and_terms() -> None:
     assert "sha256" in shown
     assert json.loads(run("--json").stdout) == load_model().card
     terms = json.loads(run("--terms", "cuda_oom", "--json").stdout)
-    assert "cue=cuda_oom" in terms
+    assert "w:memory" in terms
     assert list(terms.values()) == sorted(terms.values(), reverse=True)
     first = run("--terms", "cuda_oom").stdout.splitlines()[0].split(maxsplit=1)
     assert first[1] == next(iter(terms))

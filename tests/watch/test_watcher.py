@@ -74,15 +74,13 @@ def test_a_job_that_ends_well_after_all_has_recovered(watcher: Watcher, clock: C
 
 
 def test_a_job_that_trains_on_without_an_end_mark_is_not_failed_for_good(watcher: Watcher, clock: Clock) -> None:
-    """The diagnosis of such a log names the error still; the steps show that it is over."""
+    """Whatever the diagnosis of such a log says, the steps show that it is over."""
     log = watcher.follower.log
     dead = [steps(0, 30), TRACEBACK.format(0) + TRACEBACK.format(1), *[""] * 10]
     assert events(watcher, clock, log, dead) == ["failure"]
     assert events(watcher, clock, log, [steps(30, 1), *[""] * 20]) == []  # a step or two say nothing
     going_on = [steps(40 + i, 1) for i in range(20)]
     assert events(watcher, clock, log, going_on) == ["recovered"]
-    assert watcher.answer is not None
-    assert watcher.answer[1].category == "code_error"
     events(watcher, clock, log, [TRACEBACK.format(1), *[""] * 5])
     assert watcher.course.further == 0  # it failed again
 

@@ -140,13 +140,15 @@ def _run_model(
 
     if grouping is None:
         return {"model": run_model(_load(path), labelled, counter())}
+    from ddpclassify.api import default_folder
     from ddpclassify.train.builtin import resolve
     from ddpclassify.train.heldout import held_out
     from ddpclassify.train.samples import load_samples
 
     samples = load_samples([corpus], progress=counter(), **reading)
+    base = _load(None).parts if default_folder() else None
     others = load_samples(resolve(more), progress=counter(), **reading) if more else []
-    return {"model": Run([from_dict(each.to_dict()) for each in held_out(samples, grouping, others, say)])}
+    return {"model": Run([from_dict(each.to_dict()) for each in held_out(samples, grouping, others, say, base)])}
 
 
 def _run_baselines(labelled: Sequence[Labelled]) -> dict[str, Run]:

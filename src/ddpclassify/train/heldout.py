@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold
 
 from ddpclassify.corpus.groups import group_of
 from ddpclassify.diagnosis import decide
-from ddpclassify.model.answers import answer
+from ddpclassify.model.answers import Parts, answer
 from ddpclassify.train.fit import fit
 from ddpclassify.train.linear import FOLDS
 from ddpclassify.train.samples import Sample
@@ -21,6 +21,7 @@ def held_out(
     grouping: str,
     more: Sequence[Sample] = (),
     progress: Callable[[str], None] = lambda text: None,
+    base: Parts | None = None,
 ) -> list[Diagnosis]:
     """Diagnose each log by models fitted on the logs of other groups, all five of them.
 
@@ -29,6 +30,7 @@ def held_out(
     samples : labelled logs, shape (n,)
     grouping : what makes a group, one of `GROUPINGS`; at most `FOLDS` fits: small groups share one
     more : logs to learn from as well, but for those of the groups that are asked about
+    base : a model that answers what the labels don't tell, as in `fit`
     """
     keys = [group_of(each.label, grouping) for each in samples]
     out: dict[int, Diagnosis] = {}
@@ -36,7 +38,7 @@ def held_out(
     for number, (train, test) in enumerate(folds.split(np.zeros(len(samples)), groups=keys), 1):
         asked = {keys[i] for i in test}
         others = [each for each in more if group_of(each.label, grouping) not in asked]
-        training = fit([*(samples[i] for i in train), *others])
+        training = fit([*(samples[i] for i in train), *others], base=base)
         card = {"threshold": training.threshold}
         for i in test:
             described = samples[i].described
