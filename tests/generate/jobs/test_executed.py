@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from ddpclassify import taxonomy
 from ddpclassify.cli.generate import generate
-from ddpclassify.corpus.check import check
 from ddpclassify.generate.jobs import JobPlan, faults, make_plan, run_all
 from ddpclassify.generate.jobs.labelling import label_of
 from ddpclassify.generate.jobs.plan import script_of, suits
@@ -83,16 +82,3 @@ def test_two_jobs_really_run(tmp_path: Path) -> None:
         lines = (tmp_path / label["log"]).read_text().split("\n")
         assert all("AttributeError" in lines[number - 1] for number in label["evidence_lines"])
         assert str(tmp_path) not in "\n".join(lines)
-
-
-@pytest.mark.parametrize(("launcher", "seed"), [("torchrun", 1), ("torchrun-tee", 2), ("spawn", 3), ("shell", 4)])
-def test_a_small_corpus_of_each_launcher(launcher: str, seed: int, tmp_path: Path) -> None:
-    """Three faults drawn from all, run for real: those that showed have labels that fit their logs."""
-    pytest.importorskip("torch")
-    jobs = make_plan(3, seed, launcher_glob=launcher, ranks=(2, 3))
-    assert run_all(jobs, tmp_path) >= 2
-    assert list(check(tmp_path)) == []
-    for line in (tmp_path / "labels.jsonl").read_text().splitlines():
-        label = json.loads(line)
-        (job,) = (job for job in jobs if job.log == label["log"])
-        assert (label["template"], label["launcher_form"]) == (job.fault.id, launcher)
